@@ -14,5 +14,5 @@ Nothing here writes C++, reads facts or runs anything.
 - `nest.py`: how the instances of a rule are found, as data; `lower.py`: joins become nests.
 - `interpreter/`: a plan is run from Python, by its nests.
 - `traits.py`: every question that others ask about the tables and stages of a plan.
-- `explain.py`: a plan as text.
+- `size.py`: how large the class of a plan will be; `explain.py`: a plan as text.
 """

@@ -17,10 +17,10 @@ import dynagrad as dg
 from dynagrad.charts.chart import run_of
 from dynagrad.charts.program import binding_of
 from dynagrad.codegen.rules import context as class_context
-from dynagrad.codegen.rules import size as class_size
 from dynagrad.codegen.rules.functions import Functions
 from dynagrad.codegen.rules.program import Generated, generate, write_members
 from dynagrad.ir import variable
+from dynagrad.plan import size as class_size
 from dynagrad.plan.model import Derivatives, Passes, Plan
 from dynagrad.plan.right_sides import as_real
 from dynagrad.runtime.compiling import cache

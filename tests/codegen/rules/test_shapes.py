@@ -10,7 +10,7 @@ import pytest
 import dynagrad as dg
 from charts.test_engine import check
 from dynagrad.codegen.rules import program as classes
-from dynagrad.codegen.rules import size as class_size
+from dynagrad.plan import size as class_size
 from language_cases import CASES
 from plan.planned import planned
 

@@ -3,8 +3,9 @@
 - `context.py`: what the writers of a class share; `scope.py`: names, slots of constants, and terms in C++.
 - `tables.py`: facts and items as structs, with the members that `members.py` lists; `combine.py`: copies of facts, and
   infinite values in plain arithmetic.
-- `statements.py`: joins as nested loops (`JoinWriter`), with `values.py` for right sides; `shapes.py` shares one
-  function among joins of the same shape, and `functions.py` has functions of values.
+- `nests.py`: nests as nested loops, for a visitor; `statements.py`: nests with the updates of their heads, and
+  `values.py`: right sides. `shapes.py` shares one function among joins of the same shape; `functions.py` has functions
+  of values.
 - `rows/`: joins of a whole row of items at once.
 - `running/`: the run: contributions, pops and stages; priorities, pruning, beams.
 - `solving/`: stages that find the components of their ground program at run time, and convergence of iteration.
@@ -12,6 +13,6 @@
 - `backward/`: the backward pass; `forest/`: the class that collects derivations.
 - `access.py`: facts in, items and values out, by number; `header/`: the interface for C++ users.
 - `program.py`: the class put together from all of these.
-- `compiled.py`: the class compiled to a library, by its `size.py`; `linked.py`: objects that all are linked with;
+- `compiled.py`: the class compiled to a library, by its size; `linked.py`: objects that all are linked with;
   `planned.py`: plans and sources kept on disk.
 """

@@ -19,7 +19,7 @@ from ..effort import at_most
 from .program import PRELUDE, Generated, generate
 
 LONG = 500
-"""The size (`size.py`) from which on a class is compiled with flags that save the compiler's time."""
+"""The size (`plan/size.py`) from which on a class is compiled with flags that save the compiler's time."""
 HUGE = 1100
 """The size from which on a class is compiled with less optimisation, to limit the time."""
 

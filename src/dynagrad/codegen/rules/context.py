@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableLayout
 from ...plan.rows.joins import RowJoins
+from ...plan.size import is_large, shares_joins
 from ...plan.traits import estimates, in_line, is_derived, is_external, is_facts, may_excuse, stored_order, traces
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
@@ -17,9 +18,9 @@ from ...rules.show import show
 from ...rules.syntax import BeamDeclaration, Variable
 from ..cxx import Writer, comment, literal
 from .combine import compared_with_zero, copies, own_plus_name
+from .nests import NestWriter
 from .scope import Names, PatternScope
 from .shapes import Shapes
-from .size import is_large, shares_joins
 from .statements import JoinFunction, JoinWriter
 
 AGENDAS = {
@@ -52,6 +53,7 @@ class ClassContext:
         self.functions: dict[tuple[str, int, int | None], JoinFunction] = {}
         self.estimated = frozenset(key for s in plan.stages if estimates(plan, s) for key in s.keys)
         self.traced = frozenset(key for s in plan.stages if traces(plan, s) for key in s.keys)
+        self.nests: dict[tuple[int, int | None, bool], str] = {}  # the functions of nests that are written
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         row_joins = RowJoins.of(plan, self.large)
         self.elementwise, self.matrices = row_joins.elementwise, row_joins.matrices
@@ -191,6 +193,26 @@ class ClassContext:
     def function_of(self, join: Join, prefix: str = "rule") -> JoinFunction:
         """The function of a join that was written."""
         return self.functions[prefix, join.rule.number, join.driver]
+
+    def nest(self, join: Join) -> str:
+        """The function of a nest, which takes a visitor, the driver's cell if there is one, and arguments."""
+        place = join.rule.number, join.driver, join.from_head
+        if place not in self.nests:
+            out, writer = self.out, NestWriter(self.plan, self.names, join, self.out)
+            name = f"nest{len(self.nests) + 1}"
+            if join.from_head:
+                name = f"nest{join.rule.number}_for_{self.names.table[join.rule.head.key]}"
+            elif join.driver is not None:
+                name = self.drive_name(join, "nest")
+            self.nests[place] = name
+            with out.aside(1) as body:
+                writer.write()
+            given = ["const Visitor& visit", *(["int64_t cell"] if join.driver is not None else [])]
+            self.join_comment(join)
+            out.line("template <class Visitor>")
+            head = f"DYNAGRAD_RULE void {name}({', '.join([*given, *(f'int32_t {a}' for a in writer.arguments)])})"
+            out.function(head, body)
+        return self.nests[place]
 
     def row_parameters(self, join: Join, writer: JoinWriter) -> str:
         """The parameters of such a function."""

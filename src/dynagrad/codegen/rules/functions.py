@@ -36,7 +36,7 @@ INTEGERS = ("-fwrapv", "-fno-strict-aliasing")
 """The compiler flags of sources with functions: integers wrap around, and memory of reals may hold integers later."""
 
 STEP = 9
-"""How many operations of a function are as much to a compiler as one step of a join, the unit of `size.py`."""
+"""How many operations of a function are as much to a compiler as one step of a join, the unit of `plan/size.py`."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Functions:
 
     @property
     def size(self) -> int:
-        """About how large the functions are, in the unit of `size.py`."""
+        """About how large the functions are, in the unit of `plan/size.py`."""
         return self._operations // STEP
 
     def includes(self) -> list[str]:

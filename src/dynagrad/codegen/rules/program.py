@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...plan.model import Passes, Plan
+from ...plan.size import size
 from ...plan.traits import goes_back_together, has_axioms, posteriors, solves, sweeps, watches
 from ...rules.semirings import SEMIRINGS
 from ...runtime.compiling.objects import Object
@@ -26,7 +27,6 @@ from .running.contributions import write_add, write_order
 from .running.pops import write_joins
 from .running.stages import write_begin, write_run, write_sweep
 from .scope import Names, python_value
-from .size import size
 from .solving import components, convergence, exploring
 from .tables import open_class, write_constructor, write_facts, write_facts_plans, write_plus
 from .values import semiring_cxx
@@ -53,7 +53,7 @@ class Generated:
     flags: tuple[str, ...] = ()  # for the compiler
     objects: tuple[Object, ...] = ()  # what it is linked with
     prelude: str = ""  # the header that is precompiled for it, if any
-    size: int = 0  # about how large it is, in the unit of `size.py`
+    size: int = 0  # about how large it is, in the unit of `plan/size.py`
     embed: bool = True  # whether Python calls it
 
     def works_on(self, charts: Generated) -> bool:
@@ -134,7 +134,10 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
             "solving/ground.hpp",
             f"solving/{'adjoints' if plan.adjoint else 'columns'}.hpp",
             "solving/closed.hpp",
+            "visiting/edges.hpp",
         ]
+    if plan.changes is not None:
+        headers.append("visiting/mark.hpp")
     if plan.resolves:
         headers.append("running/resolve.hpp")
     if plan.order:
@@ -142,7 +145,7 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     if plan.adjoint:
         headers.append("outside/cotangents.hpp" if context.goes_back else "running/tape.hpp")
     if plan.collects is not None:
-        headers.append("running/collected.hpp")
+        headers.append("visiting/collect.hpp")
     headers += context.names.functions.includes()
     large = ["#define DYNAGRAD_LARGE"] if context.large else []
     return [*large, *(f"#include <dynagrad/{header}>" for header in headers)]

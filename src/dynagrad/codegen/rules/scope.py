@@ -106,6 +106,7 @@ class RuleScope:
         self.bound: set[str] = set()
         self.read: set[str] = set()  # names in C++ of what was read
         self.number = 0  # of the rule, where it is one of the program's
+        self.maker = ""  # what makes new terms, where that is not sure; it says -1 for one that is not made
         self._fresh: Counter[str] = Counter()
 
     def fresh(self, what: str) -> str:
@@ -174,16 +175,11 @@ class RuleScope:
 
         A number is computed `into` the local of a variable, if that is given and its code is the number.
         """
-        verb = "make" if create else "find"
         match term:
             case Variable(name=name):
                 if self.kind(domain) == "term" and self.kind(self.domain(name)) == "int":
                     boxed = self.fresh("boxed")
-                    self.out.line(
-                        f"const int32_t {boxed} = world->terms.{verb}(Terms::integer, {self.name(name)}, nullptr, 0);"
-                    )
-                    if not create:
-                        self.out.open(f"if ({boxed} >= 0)")
+                    self._term(boxed, f"Terms::integer, {self.name(name)}, nullptr, 0", create)
                     return boxed
                 return self.name(name)
             case Compound(functor=functor, arguments=arguments) if term_variables(term):
@@ -191,10 +187,8 @@ class RuleScope:
                 number = self.names.functor(functor, len(arguments))
                 array, made = self.fresh("parts"), self.fresh("term")
                 self.out.line(f"const int32_t {array}[] = {{{', '.join(parts)}}};")
-                call = f"world->terms.{verb}(Terms::compound, {number}, {array}, {len(arguments)})"
-                self.out.line(f"const int32_t {made} = {call};", f"{comment(functor)}/{len(arguments)}")
-                if not create:
-                    self.out.open(f"if ({made} >= 0)")
+                note = f"{comment(functor)}/{len(arguments)}"
+                self._term(made, f"Terms::compound, {number}, {array}, {len(arguments)}", create, note)
                 return made
             case Arithmetic():
                 wanted = into if into is not None and self.kind(domain) != "term" else None
@@ -207,6 +201,15 @@ class RuleScope:
                 self.out.line(f"const int32_t {boxed} = world->terms.make(Terms::integer, {made}, nullptr, 0);")
                 return boxed
         return self.literal(term, domain)
+
+    def _term(self, name: str, parts: str, create: bool, note: str = "") -> None:
+        """Declares the code of a term; opens a block where there may be none."""
+        sure = create and not self.maker
+        call = f"{self.maker}(world->terms, {parts})" if create and self.maker else ""
+        call = call or f"world->terms.{'make' if create else 'find'}({parts})"
+        self.out.line(f"const int32_t {name} = {call};", note)
+        if not sure:
+            self.out.open(f"if ({name} >= 0)")
 
     def _stop_without_result(self) -> None:
         """Ends the run where integer arithmetic overflows or divides by zero; the report says which, in which rule."""

@@ -15,17 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...plan.lower import lower
-from ...plan.model import IndexPlan, Join, Plan, TableLayout
-from ...plan.nest import Absence, Access, Guard, Let, Loop, Match, Operation, Probe, occurrences
+from ...plan.model import Join, Plan, TableLayout
+from ...plan.nest import Access, Loop, Operation
 from ...plan.right_sides import factors, has_poles, numbers, product_order
-from ...plan.traits import is_dense, is_external, is_facts, may_excuse, sweeps
+from ...plan.traits import is_facts, may_excuse, sweeps
 from ...rules.semirings import SEMIRINGS
-from ...rules.syntax import Comparison, Equation, Item, Term, Variable
+from ...rules.syntax import Variable
 from ..cxx import Writer, comment
 from .combine import compared_with_zero
 from .functions import Code
-from .scope import Names, RuleScope, local
+from .nests import NestWriter
+from .scope import Names
 from .values import value_cxx
 
 PARAMETERS = {
@@ -72,28 +72,19 @@ def takes_arguments(functions: Iterable[JoinFunction]) -> bool:
     return any(isinstance(key, int) for function in functions for key in function.takes)
 
 
-class JoinWriter(RuleScope):
-    """Writes one join, whose instances send updates to their heads, or, with `mark`, mark them as reached."""
+class JoinWriter(NestWriter):
+    """Writes one join, whose instances send updates to their heads."""
 
-    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer, *, mark: bool = False) -> None:
-        super().__init__(plan, names, plan.domains.variables[join.rule.number], writer)
-        self.join = join
-        self.mark = mark
-        self.rule = join.rule
-        self.number = join.rule.number
+    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer) -> None:
+        super().__init__(plan, names, join, writer)
         self.plain = plan.semiring == "plain"
         self.product = factors(join.rule.value) if not self.plain else []
         self.weight: str | None = None  # the product so far
-        self.finders: dict[int, str] = {}  # antecedent -> the local by which its facts are found
         self.unsettled = 0  # factors since the product was last normalised
         self.values: dict[int, str] = {}  # plain arithmetic: antecedent -> value
         self.cells: dict[int, str] = {}  # derived antecedent -> its cell
         self.old: dict[int, str] = {}  # antecedent -> its value before this pop
-        self.table_of: list[TableLayout] = [plan.tables[a.item.key] for a in join.rule.antecedents]
         self.stage = plan.stage_of[join.rule.head.key]
-        self.nest = lower(plan, join)
-        self.occurrences = occurrences(self.nest)
-        self.arguments: list[str] = []  # the parameters for those of the driver, or of the head that it starts from
 
     @property
     def _table(self) -> TableLayout:
@@ -102,9 +93,9 @@ class JoinWriter(RuleScope):
 
     @property
     def once(self) -> bool:
-        """Whether the driver has no earlier value: it is popped once, or it is a fact, or values do not matter."""
+        """Whether the driver has no earlier value: it is popped once, or it is a fact."""
         driver = self.join.driver
-        return driver is None or self.stage.final or self.mark or is_facts(self.table_of[driver])
+        return driver is None or self.stage.final or is_facts(self.table_of[driver])
 
     def given(self, parameter: str) -> str:
         """A parameter of the function, one of `PARAMETERS`, which is read from now on."""
@@ -118,22 +109,6 @@ class JoinWriter(RuleScope):
         taken[after:after] = [(i, f"int32_t {a}") for i, a in enumerate(self.arguments) if a in self.read]
         return JoinFunction(name, tuple(key for key, _ in taken), tuple(fixed)), [declared for _, declared in taken]
 
-    def bind(self, variable: str, text: str) -> None:
-        if self.occurrences[variable] > 1:  # it is read later
-            super().bind(variable, text)
-
-    def _match_arguments(self, terms: Sequence[Term], domains: Sequence[int | None]) -> None:
-        """Matches the arguments that the function is given. One that is a variable has its name."""
-        for i, (term, domain) in enumerate(zip(terms, domains, strict=True)):
-            name = term.name if isinstance(term, Variable) and term.name not in self.bound else None
-            if name is None or (self.kind(self.domain(name)) == "int" and self.kind(domain) == "term"):
-                self.arguments.append(f"a{i}")
-                self.read.add(f"a{i}")
-                self.match(term, f"a{i}", domain)
-            else:
-                self.arguments.append(local(name))
-                self.bound.add(name)
-
     @property
     def in_order(self) -> bool:
         """Whether factors must be multiplied in the order of the text.
@@ -146,15 +121,11 @@ class JoinWriter(RuleScope):
     @property
     def in_rows(self) -> bool:
         """Whether joins with a `vector` variable are written as vector operations."""
-        return not self.mark
-
-    def one_row(self, antecedent: int) -> bool:
-        """Whether a lookup is of one row."""
         return True
 
     def start(self) -> None:
         """Before any step: multiplies the constants of the rule."""
-        if self.plain or self.in_order or self.mark:
+        if self.plain or self.in_order:
             return
         for i, v in enumerate(numbers(self.rule.value)):
             self.multiply(self.names.weight(self.rule, i, v))
@@ -176,7 +147,7 @@ class JoinWriter(RuleScope):
 
     def weighs(self, antecedent: int) -> bool:
         """Whether the value of an antecedent is part of what is sent to the head."""
-        if self.rule.antecedents[antecedent].side or self.mark:
+        if self.rule.antecedents[antecedent].side:
             return False
         return self.plain or self.in_order or antecedent in self.product
 
@@ -194,113 +165,36 @@ class JoinWriter(RuleScope):
         else:
             self.multiply(value)
 
-    # -- steps
+    def place(self, i: int) -> str:
+        """The table of antecedent i. When a fact changes, antecedents to the right of it are joined with old facts."""
+        name, driver = super().place(i), self.join.driver
+        changing = driver is not None and is_facts(self.table_of[driver])
+        return f"old_{name}" if changing and i > (driver or 0) and is_facts(self.table_of[i]) else name
 
-    def write(self) -> None:
-        """Writes the steps of the join and the update of the head, inside a function that is already open."""
-        base = self.out.depth
-        self._prologue()
-        for operation in self.nest.body:  # the compiler cannot see that writes do not change what is invariant
-            if isinstance(operation, Probe) and operation.invariant and self.one_row(operation.antecedent):
-                self.finders[operation.antecedent] = self.fresh("find")
-                place = self.place(operation.antecedent)
-                self.out.line(f"const auto {self.finders[operation.antecedent]} = {place}.finder();")
-        self.start()
-        if self.nest.from_head:
-            self._match_arguments(self.nest.given, self.plan.tables[self.nest.head.item.key].domains)
-        if self.nest.driver is not None:
-            self._driver(self.nest.driver)
-        for operation in self.nest.body:
-            if isinstance(operation, Loop) and operation.row is not None and self.in_rows:
-                if operation.access is Access.ROW:
-                    self._row_operation(operation, operation.row)
-                    self._close_to(base)
-                    return
-                self._loop(operation, operation.row)
-                continue
-            self._operation(operation)
-        self._head()
-        self._close_to(base)
+    def begin(self) -> None:
+        self.out.line("Counter updates(report.updates);")
 
-    def _prologue(self) -> None:
-        if not self.mark:
-            self.out.line("Counter updates(report.updates);")
-
-    def _close_to(self, depth: int) -> None:
-        self.out.close_to(depth)
-
-    def _driver(self, driver: int) -> None:
-        table = self.table_of[driver]
+    def _match_driver(self, driver: int) -> None:
         self.cells[driver] = "cell"
         if self.rule.antecedents[driver].side and not self.once:
             self.out.open(f"if ({self.given('first')})")
-        self._match_arguments(self.nest.given, table.domains)
+        super()._match_driver(driver)
+
+    def driver(self, driver: int) -> None:
         if self.weighs(driver):
             self.take_driver(driver)
 
-    def take_driver(self, driver: int) -> None:
-        if self.plain and not self.once:
-            self.take(driver, self.given("now"), self.given("old") if self.subtracts(self._table) else None)
-        else:
-            self.take(driver, self.given("update"))
+    def outside(self, i: int, value: str) -> None:
+        self.take(i, value)
 
-    def _operation(self, operation: Operation) -> None:
-        match operation:
-            case Probe(antecedent=i):
-                self._probe(i)
-            case Loop():
-                self._loop(operation)
-            case Guard(condition=Comparison(operator=operator, left=left, right=right)):
-                self.compare(operator, left, right)
-            case Guard(condition=Equation(left=left, right=right)):
-                self.compare("==", left, right)
-            case Let():
-                self.let(operation)
-            case Match(variable=variable, pattern=pattern):
-                self.match(pattern, self.name(variable), self.domain(variable))
-            case Absence():
-                self._absence(operation)
-
-    def _arguments(self, item: Item, table: TableLayout, create: bool = False) -> list[str]:
-        return [self.build(t, d, create) for t, d in zip(item.arguments, table.domains, strict=True)]
-
-    def _stored(self, table: TableLayout, texts: Sequence[str]) -> str:
-        return ", ".join(texts[i] for i in table.order) if is_dense(table) else ", ".join(texts)
-
-    def place(self, i: int) -> str:
-        """The table of antecedent i. When a fact changes, antecedents to the right of it are joined with old facts."""
-        name = self.names.table[self.rule.antecedents[i].item.key]
-        driver = self.join.driver
-        changing = driver is not None and not self.mark and is_facts(self.table_of[driver])
-        return f"old_{name}" if changing and i > (driver or 0) and is_facts(self.table_of[i]) else name
-
-    def _probe(self, i: int) -> None:
-        item, table = self.rule.antecedents[i].item, self.table_of[i]
-        name = self.place(i)
-        if is_external(table):
-            texts = self._arguments(item, table, True)
-            value = self.fresh("outside")
-            self.out.line(f"const int32_t {value}_arguments[] = {{{', '.join([*texts, '0'])}}};")
-            self.out.line(f"value_t {value};")
-            self.out.open(f"if (external({table.number}, {value}_arguments, {value}))")
-            self.take(i, value)
-            return
-        texts = self._arguments(item, table)
-        at = self.fresh("at")
-        find = self.finders.get(i, f"{name}.find")
-        self.out.line(f"const int64_t {at} = {find}({self._stored(table, texts)});")
-        self.out.open(f"if ({at} >= 0)")
-        self._antecedent(i, at)
-
-    def _antecedent(self, i: int, at: str) -> None:
+    def found(self, i: int, at: str) -> None:
         """Another antecedent is the item at cell `at`: takes its value, old or new (semi-naive evaluation)."""
         value = f"{self.place(i)}.value[{at}]"
         self.cells[i] = at
         driver = self.join.driver
         if driver is None or i not in self.join.same:
             self.take(i, value)
-            return
-        if self.mark or i < driver:
+        elif i < driver:
             self.take(i, value, value if self.plain and self.subtracts(self._table) else None)
         elif self.once:  # to the right of the driver the same item has its old value, and none at its first pop
             self.out.open(f"if ({at} != {self.given('cell')})")
@@ -310,119 +204,29 @@ class JoinWriter(RuleScope):
             if self.weighs(i):
                 self.take(i, f"{at} == cell ? {self.given('old')} : {value}")
 
-    def _keys(self, keys: Sequence[Term], index: IndexPlan) -> list[str]:
-        """The codes of a key that is looked up in an index."""
-        domains = key_domains(self.plan, index)
-        return [self.build(t, d, False) for t, d in zip(keys, domains, strict=True)]
+    def write_row(self, operation: Operation) -> bool:
+        if not isinstance(operation, Loop) or operation.row is None or not self.in_rows:
+            return False
+        if operation.access is not Access.ROW:
+            return False
+        self._row_operation(operation, operation.row)
+        return True
 
-    def _loop(self, loop: Loop, vector: str | None = None) -> None:
-        """Finds the matching items; facts that are contiguous over the variable `vector` by one vector operation."""
-        i = loop.antecedent
-        item, table = loop.item, self.table_of[i]
-        name = self.place(i)
-        at = self.fresh("at")
-        if loop.access is Access.ROW:
-            row, free = self._row(item, table)
-            self.out.open(f"if ({row} >= 0)")
-            self.out.line(f"if (spend({name}.row_length())) return;")
-            low = f"{name}.range[{table.arity - 1}].low"
-            word, base = self.fresh("word"), self.fresh("base")
-            self.out.open(f"for (int64_t {base} = 0; {base} < {name}.row_length(); {base} += 64)")
-            self.out.open(
-                f"for (uint64_t {word} = {name}.popped.word({row} + {base}, {name}.row_length() - {base}); "
-                f"{word}; {word} &= {word} - 1)"
-            )
-            self.out.line(f"const int64_t {at} = {row} + {base} + __builtin_ctzll({word});")
-            self.match(item.arguments[free], f"(int32_t)({at} - {row} + {low})", table.domains[free])
-        elif loop.access is Access.ALL and is_facts(table):
-            self.out.open(f"for (int64_t {at} = 0; {at} < {name}.rows(); {at}++)")
-            self.out.line("if (spend(1)) return;")
-            self._columns(loop, at)
-        elif loop.access is Access.ALL:
-            self.out.open(f"for (int64_t {at} = {name}.next(0); {at} >= 0; {at} = {name}.next({at} + 1))")
-            self.out.line("if (spend(1)) return;")
-            self._cell(loop, table, at)
+    def stretch(self, loop: Loop, found: str) -> None:
+        if loop.row is not None and self.in_rows:
+            self._stretch_operation(loop, loop.row, found)
+
+    def take_driver(self, driver: int) -> None:
+        if self.plain and not self.once:
+            self.take(driver, self.given("now"), self.given("old") if self.subtracts(self._table) else None)
         else:
-            index = self.plan.indexes[loop.index]
-            keys = self._keys(loop.keys, index)
-            if is_facts(table):
-                found, p = self.fresh("found"), self.fresh("p")
-                self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
-                self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
-                if vector is not None:
-                    self._stretch_operation(loop, vector, found)
-                self.out.open(f"for (int64_t {p} = {found}.begin; {p} < {found}.end; {p}++)")
-                self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
-                self._columns(loop, at)
-            else:
-                array, entry = self.fresh("key"), self.fresh("entry")
-                self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
-                by = self.names.index(item.key, index.number)
-                self.out.open(f"for (int64_t {entry} = {by}.begin({array}); {entry}; {entry} = {by}.next({entry}))")
-                self.out.line("if (spend(1)) return;")
-                self.out.line(f"const int64_t {at} = {by}.cell({entry});")
-                if self.plan.changes is not None:  # deleted items stay in the index
-                    self.out.open(f"if ({name}.popped.test({at}))")
-                self._cell(loop, table, at)
-        self._antecedent(i, at)
-
-    def _row(self, item: Item, table: TableLayout) -> tuple[str, int]:
-        """The first cell of a row of a dense table, in which only the last stored argument is free, or -1; and that
-        argument."""
-        name = self.names.table[item.key]
-        free = table.order[-1]
-        texts = {i: self.build(item.arguments[i], table.domains[i], False) for i in table.order[:-1]}
-        row = self.fresh("row")
-        last = f"{name}.range[{table.arity - 1}].low"
-        stored = ", ".join([*(texts[i] for i in table.order[:-1]), last])
-        checked = f"{name}.inside({stored}) ? {name}.cell({stored}) : -1"
-        self.out.line(f"const int64_t {row} = {checked};")
-        return row, free
-
-    def _columns(self, loop: Loop, at: str) -> None:
-        table, name = self.table_of[loop.antecedent], self.place(loop.antecedent)
-        for k in loop.matches:
-            self.match(loop.item.arguments[k], f"{name}.column({k})[{at}]", table.domains[k])
-
-    def _cell(self, loop: Loop, table: TableLayout, at: str) -> None:
-        name = self.names.table[loop.item.key]
-        array = self.fresh("arguments")
-        self.out.line(f"int32_t {array}[{max(1, table.arity)}];")
-        self.out.line(f"{name}.arguments({at}, {array});")
-        for k in loop.matches:
-            self.match(loop.item.arguments[k], f"{array}[{table.order.index(k)}]", table.domains[k])
-
-    def _absence(self, absence: Absence) -> None:
-        table = self.plan.tables[absence.item.key]
-        name = self.names.table[absence.item.key]
-        if absence.index < 0:
-            texts = self._arguments_or_none(absence.item, table)
-            self.out.open(f"if ({name}.find({self._stored(table, texts)}) < 0)")
-            return
-        index = self.plan.indexes[absence.index]
-        domains = key_domains(self.plan, index)
-        keys = [self.build(t, d, True) for t, d in zip(absence.keys, domains, strict=True)]
-        if is_facts(table):
-            found = self.fresh("found")
-            self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
-            self.out.open(f"if ({found}.begin == {found}.end)")
-        else:
-            array = self.fresh("key")
-            self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
-            self.out.open(f"if (!{self.names.index(absence.item.key, index.number)}.begin({array}))")
-
-    def _arguments_or_none(self, item: Item, table: TableLayout) -> list[str]:
-        return [self.build(t, d, True) for t, d in zip(item.arguments, table.domains, strict=True)]
+            self.take(driver, self.given("update"))
 
     # -- the head
 
-    def _head(self) -> None:
+    def at_head(self) -> None:
         table = self.plan.tables[self.rule.head.key]
         name = self.names.table[self.rule.head.key]
-        if self.mark:
-            texts = self._arguments(self.rule.head, table, self.plan.resolves)  # where cycles are solved it may be new
-            self.out.line(f"mark_{name}({', '.join(texts)});")
-            return
         value = self._value(table)
         texts = self._arguments(self.rule.head, table, True)
         if may_excuse(self.plan, table):
@@ -601,13 +405,3 @@ class JoinWriter(RuleScope):
         self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
         shift = "0" if name == head_name else f"{name}.range[{table.arity - 1}].low - {low}"
         return name, row, head_name, to, shift
-
-
-def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:
-    """The domain of each key of an index: that of its argument, or None for a part of a term."""
-    table = plan.tables[index.key]
-    domains: list[int | None] = []
-    for name in index.by:
-        places = [i for i, t in enumerate(index.pattern) if isinstance(t, Variable) and t.name == name]
-        domains.append(table.domains[places[0]] if places else None)
-    return domains

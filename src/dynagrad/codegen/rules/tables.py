@@ -156,6 +156,9 @@ def write_table(context: ClassContext, table: TableLayout, account: str) -> None
     stored = f"arguments stored in the order {order}" if is_dense(table) and table.arity else ""
     opened = [f"{base}(a)"]
     out.open(f"struct table_{name} : {base}", stored)
+    out.line(f"static constexpr uint32_t number = {table.number};")
+    if table.key in plan.stage_of:
+        out.line(f"static constexpr int stage = {plan.stage_of[table.key].number};")
     if table.updates:
         out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
     if has_axioms(plan, table):
@@ -188,6 +191,7 @@ def _write_relation(context: ClassContext, table: TableLayout, account: str) -> 
         out.line(f"{relation} {name};")
         return
     out.open(f"struct table_{name} : {relation}")
+    out.line(f"static constexpr uint32_t number = {table.number};")
     opened = ["given_rows(a)"] if plan.collects is not None else []
     if opened:
         out.line("GivenRows given_rows;")

@@ -43,10 +43,10 @@ class BackWriter(JoinWriter):
         self.factors_left = len(numbers(join.rule.value)) + len(self.product)
         self.reads_product = join.driver is not None and rests(context.plan, self.head)  # at the head
 
-    def _prologue(self) -> None:
+    def begin(self) -> None:
         pass
 
-    def _close_to(self, depth: int) -> None:
+    def close_to(self, depth: int) -> None:
         while self.closing or self.out.depth > depth:
             while self.closing and self.closing[-1][0] == self.out.depth:
                 for line in self.closing.pop()[1]:
@@ -57,9 +57,9 @@ class BackWriter(JoinWriter):
     def later(self, *lines: str) -> None:
         self.closing.append((self.out.depth, list(lines)))
 
-    def _driver(self, driver: int) -> None:
+    def _match_driver(self, driver: int) -> None:
         self.targets[driver] = "gupdate"
-        super()._driver(driver)
+        super()._match_driver(driver)
 
     def target(self, antecedent: int) -> str | None:
         """The adjoint of an antecedent that is found, which is added to from now on."""
@@ -67,14 +67,14 @@ class BackWriter(JoinWriter):
             self.given("gupdate")
         return self.targets.get(antecedent)
 
-    def _antecedent(self, i: int, at: str) -> None:
+    def found(self, i: int, at: str) -> None:
         name = self.names.table[self.rule.antecedents[i].item.key]
         self.targets[i] = f"{name}.g[{at}]"
         if i in self.join.same and i > (self.join.driver or 0) and not self.once:
             self.targets[i] = f"({at} == {self.given('cell')} ? {self.given('gold')} : {name}.g[{at}])"
         if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for already
             self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
-        super()._antecedent(i, at)
+        super().found(i, at)
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
         if not self.weighs(antecedent):
@@ -154,7 +154,7 @@ class BackWriter(JoinWriter):
     def head_cell(self, table: TableLayout) -> str:
         return self.to
 
-    def _head(self) -> None:
+    def at_head(self) -> None:
         name = self.names.table[self.head.key]
         texts = self._arguments(self.rule.head, self.head, True)
         self.to = to = self.fresh("to")

@@ -1,8 +1,8 @@
 """A class that runs nothing: it takes the items of a finished chart, and collects the derivations of one of them.
 
 Items are opened one after the other, from the one that is asked for. All instances of the rules for an item are found
-by joins that start from their head, as when a chart changes; where an update would go out, an instance is entered into
-`collected` (`runtime/include/dynagrad/running/collected.hpp`), and its antecedents are opened later. So only what the
+by nests that start from their head, as when a chart changes, and each instance is entered into
+`collected` (`runtime/include/dynagrad/visiting/collect.hpp`), and its antecedents are opened later. So only what the
 item reaches is looked at, in whatever order the chart was made. What weighs nothing by itself (conditions, negated
 items) is not entered: who reads the instance can work it out from the rule.
 """
@@ -13,46 +13,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....plan.model import Join, TableKind, TableLayout
-from ....plan.traits import closed, has_axioms, is_external, merges_copies
+from ....plan.traits import closed, has_axioms, merges_copies
 from ...cxx import Writer
 from ..access import write_access, write_external
 from ..context import ClassContext
 from ..incremental.changing import write_enter, write_restore
-from ..statements import JoinWriter, arguments_of
+from ..statements import arguments_of
 from ..tables import open_class, write_constructor, write_facts_plans, write_table
-
-
-class CollectWriter(JoinWriter):
-    """Writes a join from its head that enters each instance."""
-
-    def start(self) -> None:
-        pass  # constants are those of the rule
-
-    def weighs(self, antecedent: int) -> bool:
-        return False  # values are those of the chart
-
-    def _prologue(self) -> None:
-        pass
-
-    def _probe(self, i: int) -> None:
-        table = self.table_of[i]
-        if not is_external(table):
-            super()._probe(i)
-            return
-        texts = self._arguments(self.rule.antecedents[i].item, table, True)
-        at = self.cells[i] = self.fresh("at")
-        self.out.line(f"const int64_t {at} = outside_{self.names.table[table.key]}({', '.join(texts)});")
-        self.out.line("if (halt) return;")
-        self.out.open(f"if ({at} >= 0)")
-
-    def _head(self) -> None:
-        _stop(self.out, "collected.full()")
-        found = []
-        for i, table in enumerate(self.table_of):
-            node = f"collected.node({self.names.table[table.key]}.nodes, {table.number}, {self.cells[i]})"
-            found.append(f"collected.{'side' if closed(self.plan, self.rule, i) else 'open'}({node})")
-        self.out.line(f"const int32_t of[] = {{{', '.join([*found, '0'])}}};")
-        self.out.line(f"collected.instance({self.number}, of, {len(found)});")
 
 
 def _stop(out: Writer, test: str) -> None:
@@ -87,7 +54,8 @@ def write_program(context: ClassContext) -> None:
     write_enter(context)
     write_restore(context)
     for join in plan.collects:
-        _write_collect(context, join)
+        _write_rule(context, join)
+        context.nest(join)
     _write_opening(context, plan.collects, externals)
     write_facts_plans(context)
     write_access(context)
@@ -98,7 +66,7 @@ def write_program(context: ClassContext) -> None:
 def _write_outside(context: ClassContext, table: TableLayout) -> None:
     """The cell of an external item, asked for once; -1 where it has no value."""
     out, name = context.out, context.names.table[table.key]
-    out.open(f"int64_t outside_{name}({', '.join(arguments_of(table, 'int32_t a{}'))})")
+    out.open(f"int64_t outside({', '.join([f'table_{name}&', *arguments_of(table, 'int32_t a{}')])})")
     arguments = ", ".join(arguments_of(table))
     out.line(f"const int64_t cell = {name}.locate({arguments});")
     out.open(f"if ({name}.seen.set(cell))")
@@ -115,10 +83,14 @@ def _write_outside(context: ClassContext, table: TableLayout) -> None:
     out.line()
 
 
-def _write_collect(context: ClassContext, join: Join) -> None:
-    """All instances of a rule for one head."""
-    context.join_comment(join)
-    context.join_function(join, "collect", CollectWriter(context.plan, context.names, join, context.out))
+def _write_rule(context: ClassContext, join: Join) -> None:
+    """What the visitor has to know of a rule."""
+    out, rule = context.out, join.rule
+    ends = [str(closed(context.plan, rule, i)).lower() for i in range(len(rule.antecedents))]
+    out.open(f"struct rule{rule.number}")
+    out.line(f"static constexpr int number = {rule.number}, antecedents = {len(ends)};")
+    out.line(f"static constexpr bool closed[] = {{{', '.join([*ends, 'true'])}}};", "that only have to be derived")
+    out.close("};")
 
 
 def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequence[TableLayout]) -> None:
@@ -170,8 +142,8 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
             out.line(f"if (row >= 0) collected.{of};")
         for join in joins:
             if join.rule.head.key == table.key:
-                arguments = arguments_of(table, "a[{}]")
-                out.line(f"{context.function_of(join, 'collect').call(arguments)};")
+                visitor = f"Collect<program, rule{join.rule.number}>(*this)"
+                out.line(f"{context.nest(join)}({', '.join([visitor, *arguments_of(table, 'a[{}]')])});")
         out.line("break;")
         out.close()
     out.close()

@@ -28,8 +28,7 @@ def write_marks(context: ClassContext) -> None:
     out.line("Array<Handle> marks{&account};")
     for table in context.derived:
         name = context.names.table[table.key]
-        parameters = ", ".join(arguments_of(table, "int32_t a{}"))
-        out.open(f"void mark_{name}({parameters})")
+        out.open(f"void mark({', '.join([f'table_{name}&', *arguments_of(table, 'int32_t a{}')])})")
         out.line(f"const int64_t cell = {name}.find({context.stored(table)});")
         out.line(f"if (cell >= 0 && first_time({name}.marked, cell)) marks.push(handle({table.number}, cell));")
         out.close()
@@ -55,9 +54,6 @@ def write_changes(context: ClassContext) -> None:
     (stage,) = context.plan.stages
     for join in changes.facts:
         write_driven(context, join)
-        write_driven(context, join, "mark", mark=True)
-    for join in stage.drives:
-        write_driven(context, join, "mark", mark=True)
     for join in changes.heads:
         write_derive(context, join)
     _steps(context, changes.facts, stage.drives, changes.heads)
@@ -85,8 +81,8 @@ def write_mark_row(context: ClassContext) -> None:
     out.line("reach((uint32_t)table, row);")
     cases = {}
     for table in context.derived:
-        row = ", ".join(arguments_of(table, "row[{}]"))
-        cases[table.number] = [f"mark_{context.names.table[table.key]}({row});"]
+        row = arguments_of(table, "row[{}]")
+        cases[table.number] = [f"mark({', '.join([context.names.table[table.key], *row])});"]
     out.switch("table", cases, known=False)
 
 
@@ -187,11 +183,13 @@ def write_reach(context: ClassContext, joins: Sequence[Join]) -> None:
     """`reach`: marks the heads of all instances that have a fact or an item among their antecedents."""
     out = context.out
     tables = list(context.plan.tables.values())
+    nests = {context.nest(join): join for join in joins}
+    visitor = f"Mark<program, {str(context.plan.resolves).lower()}>(*this)"
     out.open("void reach(uint32_t table, const int32_t* a)")
     cases = {}
     for table in tables:
-        a = arguments_of(table, "a[{}]")
-        cases[table.number] = [f"{context.function_of(j, 'mark').call(a)};" for j in joins if _drives(table, j)]
+        given = ", ".join([visitor, "-1", *arguments_of(table, "a[{}]")])
+        cases[table.number] = [f"{nest}({given});" for nest, join in nests.items() if _drives(table, join)]
     out.switch("table", cases, known=False)
     out.close()
     out.open("static int64_t arity_of(int64_t table)")

@@ -28,7 +28,6 @@ from collections.abc import Sequence
 from ....plan.model import Stage, TableLayout
 from ....plan.traits import bounded, may_excuse
 from ..context import ClassContext, level_type
-from ..rows.driving import write_driven
 from ..solving.exploring import by_table, calls, leads_out, visited
 from ..statements import arguments_of
 from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
@@ -50,7 +49,7 @@ def write_marks(context: ClassContext) -> None:
         n = stage.number
         for key in stage.keys:
             table, name = context.plan.tables[key], context.names.table[key]
-            out.open(f"void mark_{name}({', '.join(arguments_of(table, 'int32_t a{}'))})")
+            out.open(f"void mark({', '.join([f'table_{name}&', *arguments_of(table, 'int32_t a{}')])})")
             out.line(f"if (!{name}.inside({context.stored(table)})) return;  // out of range before and after")
             out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
             out.line(f"uint8_t& flags = grown({name}.marked, cell, (uint8_t)0);")
@@ -72,8 +71,6 @@ def write_changes(context: ClassContext) -> None:
     changes = context.plan.changes
     assert changes is not None
     out = context.out
-    for join in changes.facts:
-        write_driven(context, join, "mark", mark=True)
     write_reach(context, changes.facts)
     out.open("void change(int64_t, int64_t table, const int32_t* rows, const uint64_t*, int64_t count)")
     out.line("halt = failed, budget = 0, stage = 0, begun = true;")

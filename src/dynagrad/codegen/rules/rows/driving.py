@@ -15,10 +15,8 @@ from .elementwise import ElementwiseWriter
 from .matrix import MatrixWriter
 
 
-def write_driven(
-    context: ClassContext, join: Join, prefix: str = "rule", *, mark: bool = False, often: str = "DYNAGRAD_RULE"
-) -> None:
-    """Writes the function of a join that is driven by an antecedent; with `mark` it marks heads.
+def write_driven(context: ClassContext, join: Join, prefix: str = "rule", *, often: str = "DYNAGRAD_RULE") -> None:
+    """Writes the function of a join that is driven by an antecedent.
 
     `often` says from how many places it is called, as `running/rows.hpp` has it.
     """
@@ -30,11 +28,11 @@ def write_driven(
     context.join_comment(join)
     driver = join.rule.antecedents[join.driver].item
     context.out.line(f"// driver: {comment(show(driver))}, antecedent {join.driver + 1}")
-    if context.in_rows(join) and not mark:
+    if context.in_rows(join):
         _write_row(context, join)
         if place in context.elementwise:
             return
-    writer = JoinWriter(context.plan, context.names, join, context.out, mark=mark)
+    writer = JoinWriter(context.plan, context.names, join, context.out)
     context.join_function(join, prefix, writer, often)
 
 

@@ -27,7 +27,7 @@ class ElementwiseWriter(JoinWriter):
         self.there = "cells"  # those for which all was found so far
         self.parts: list[str] = []  # what the drivers are multiplied with
 
-    def _prologue(self) -> None:
+    def begin(self) -> None:
         self.out.line("if (spend(__builtin_popcountll(cells))) return;")
 
     def one_row(self, antecedent: int) -> bool:
@@ -59,7 +59,7 @@ class ElementwiseWriter(JoinWriter):
         if not self.rule.antecedents[i].side and i in self.product:
             self.parts.append(self.row_part(i, rows))
 
-    def _head(self) -> None:
+    def at_head(self) -> None:
         table = self.plan.tables[self.rule.head.key]
         name = self.names.table[table.key]
         texts, to = self._arguments(self.rule.head, table, True), self.fresh("to")

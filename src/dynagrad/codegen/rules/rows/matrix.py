@@ -25,10 +25,10 @@ class MatrixWriter(JoinWriter):
         super().__init__(plan, names, join, writer)
         self.variable = variable
 
-    def _prologue(self) -> None:
+    def begin(self) -> None:
         pass
 
-    def _loop(self, loop: Loop, vector: str | None = None) -> None:
+    def _loop(self, loop: Loop) -> None:
         item, table = loop.item, self.table_of[loop.antecedent]
         name, place = self.place(loop.antecedent), item.arguments.index(Variable(self.variable))
         head, last = self.plan.tables[self.rule.head.key], table.arity - 1
@@ -58,5 +58,5 @@ class MatrixWriter(JoinWriter):
             f"static_cast<Arrive>({self.names.arrive(head)}));"
         )
 
-    def _head(self) -> None:
+    def at_head(self) -> None:
         pass

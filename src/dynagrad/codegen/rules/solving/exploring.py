@@ -15,13 +15,13 @@ differ in this argument alone. The one with the least value of it is explored an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ....plan.model import Stage, TableLayout
 from ....plan.traits import head_clause_defined, solves
 from ..context import ClassContext
 from ..statements import arguments_of, takes_arguments
-from .grounding import driver_of, write_join
+from .grounding import driver_of, write_ground
 
 # -- items -------------------------------------------------------------------------------------------------------------
 
@@ -86,8 +86,7 @@ def write_items(context: ClassContext, stage: Stage) -> None:
         out.line(f"const uint32_t at = {number} - (uint32_t)solved_first;")
         out.line("return at < (uint32_t)solved_count ? at : unsolved;")
         out.close()
-        parameters = ", ".join(arguments_of(table, "int32_t a{}"))
-        out.open(f"uint32_t reach_{name}({parameters})")
+        out.open(f"uint32_t reach({', '.join([f'table_{name}&', *arguments_of(table, 'int32_t a{}')])})")
         if key in stage.stable:
             i = stage.stable[key]
             out.line(f"a{i} = (int32_t){name}.range[{table.order.index(i)}].low;")
@@ -133,13 +132,12 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
     """The functions of a stage: `gather`, which explores the next block, and `step`, which pops a component of it."""
     out, n = context.out, stage.number
     for join in stage.inner_joins:
-        write_join(context, join, "edges")
         if stage.unknowns and not head_clause_defined(context.plan, join):
-            write_join(context, join, "ground")
+            write_ground(context, join)
     if stage.inner_joins:
-        _all_joins(context, stage, "explore", "edges")
+        _explore(context, stage)
     if stage.unknowns:
-        _all_joins(context, stage, "ground", "ground")
+        _ground(context, stage)
     if stage.joins_itself:
         for verb in ("expose", "hide"):
             out.open(f"void {verb}{n}(Handle h)")
@@ -152,26 +150,45 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
     _step(context, stage)
 
 
-def _all_joins(context: ClassContext, stage: Stage, verb: str, prefix: str) -> None:
-    """`explore` or `ground`: calls all joins inside the level that an item drives."""
+def _explore(context: ClassContext, stage: Stage) -> None:
+    """`explore`: the edges of all instances inside the level that an item drives."""
     out, n = context.out, stage.number
-    driving: list[str] = []  # the predicates of items that drive one
+    joins = {context.nest(join): driver_of(join) for join in stage.inner_joins}
+    ordered = str(bool(stage.forms)).lower()
+    for key in dict.fromkeys(joins.values()):
+        table, name = context.plan.tables[key], context.names.table[key]
+        out.open(f"void explore_{name}(int64_t cell)")
+        context.unpack(table)
+        out.line(f"const Edges<program, {ordered}> edges(*this, block{n}, {name}.node[cell]);")
+        for nest in (nest for nest, driver in joins.items() if driver == key):
+            out.line(f"{nest}({', '.join(['edges', 'cell', *arguments_of(table)])});")
+        out.close()
+    _each(context, stage, "explore", {*joins.values()})
+
+
+def _ground(context: ClassContext, stage: Stage) -> None:
+    """`ground`: the equations of all instances inside the level that an item drives."""
+    out, driving = context.out, set()
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
-        own = [j for j in stage.inner_joins if driver_of(j) == key]
-        if verb == "ground":
-            own = [j for j in own if not head_clause_defined(context.plan, j)]
-        called = [context.function_of(join, prefix) for join in own]
+        own = [j for j in stage.inner_joins if driver_of(j) == key and not head_clause_defined(context.plan, j)]
+        called = [context.function_of(join, "ground") for join in own]
         if not called:
             continue
-        driving.append(key)
-        out.open(f"void {verb}_{name}(int64_t cell)")
+        driving.add(key)
+        out.open(f"void ground_{name}(int64_t cell)")
         if takes_arguments(called):
             context.unpack(table)
         for function in called:
-            out.line(f"{function.call(arguments_of(table), **{'from': f'{name}.node[cell]'})};")
+            out.line(f"{function.call(arguments_of(table))};")
         out.close()
-    out.open(f"void {verb}{n}(Handle h)")
+    _each(context, stage, "ground", driving)
+
+
+def _each(context: ClassContext, stage: Stage, verb: str, driving: Collection[str]) -> None:
+    """Calls one of these for an item."""
+    out = context.out
+    out.open(f"void {verb}{stage.number}(Handle h)")
     by_table(context, stage, "h", lambda table, name: calls(verb)(table, name) if table.key in driving else [])
     out.close()
     out.line()

@@ -1,4 +1,4 @@
-"""Joins inside a level, written as edges of the ground program and as its equations.
+"""Joins inside a level, written as equations of the ground program.
 
 Their functions are called by those of `exploring.py`, forward, and of `codegen/rules/backward/implicit.py`, backward.
 """
@@ -16,44 +16,6 @@ from ..statements import JoinWriter
 from ..values import lifted_cxx
 
 
-class EdgeWriter(JoinWriter):
-    """Writes a join that adds edges from its antecedents to its head to the ground program, and computes no values."""
-
-    @property
-    def in_rows(self) -> bool:
-        return False
-
-    def start(self) -> None:
-        self.inside: list[tuple[str, str]] = []
-
-    def _prologue(self) -> None:
-        pass
-
-    def weighs(self, antecedent: int) -> bool:
-        return False
-
-    def _antecedent(self, i: int, at: str) -> None:
-        key = self.rule.antecedents[i].item.key
-        if key in self.stage.keys:
-            self.inside.append((self.names.table[key], at))
-        if i in self.join.same and i > (self.join.driver or 0):
-            self.out.open(f"if ({at} != {self.given('cell')})")
-
-    def _head(self) -> None:
-        table = self.plan.tables[self.rule.head.key]
-        name, n = self.names.table[table.key], self.stage.number
-        texts = self._arguments(self.rule.head, table, True)
-        self.out.line(f"const uint32_t head = reach_{name}({', '.join(texts)});")
-        origin = self.given("from")
-        if self.stage.forms:
-            self.out.line(f"if (!head) block{n}.leave({origin});")
-        self.out.open("if (head)")
-        self.out.line(f"block{n}.edge({origin}, head);")
-        for other, at in self.inside:
-            node = f"const uint32_t other = grown({other}.node, {at}, 0u)"
-            self.out.line(f"if ({node}; block{n}.has(other)) block{n}.edge(other, head);")
-
-
 class GroundWriter(JoinWriter):
     """Writes a join that adds each instance whose head is in the current component to its system of equations."""
 
@@ -67,22 +29,22 @@ class GroundWriter(JoinWriter):
     def in_rows(self) -> bool:
         return False
 
-    def _prologue(self) -> None:
+    def begin(self) -> None:
         pass
 
-    def _driver(self, driver: int) -> None:
+    def _match_driver(self, driver: int) -> None:
         self._number(driver, "cell")
-        super()._driver(driver)
+        super()._match_driver(driver)
 
     def take_driver(self, driver: int) -> None:
         name = self.names.table[self.rule.antecedents[driver].item.key]
         self.out.line(f"const value_t update = {name}.value[{self.given('cell')}];")
         self.take(driver, "update")
 
-    def _antecedent(self, i: int, at: str) -> None:
+    def found(self, i: int, at: str) -> None:
         self.at[i] = at
         self._number(i, at)
-        super()._antecedent(i, at)
+        super().found(i, at)
 
     def _logs(self) -> str:
         """The log of an instance's weight, for instances whose only unknown is their own head."""
@@ -116,7 +78,7 @@ class GroundWriter(JoinWriter):
             value = f"({self.unknown[antecedent]} == unsolved ? {value} : semiring::one())"
         super().take(antecedent, value, old)
 
-    def _head(self) -> None:
+    def at_head(self) -> None:
         table = self.plan.tables[self.rule.head.key]
         self.out.line(f"const uint32_t head = member_{self.names.table[table.key]}({self.head_cell(table)});")
         self.out.open("if (head != unsolved)")
@@ -186,14 +148,11 @@ def driver_of(join: Join) -> str:
     return join.rule.antecedents[join.driver].item.key
 
 
-def write_join(context: ClassContext, join: Join, prefix: str) -> None:
-    """`edges...` or `ground...`: the function of a join inside a level that is driven by an item."""
+def write_ground(context: ClassContext, join: Join) -> None:
+    """`ground...`: the function of a join inside a level that is driven by an item."""
     out = context.out
     assert join.driver is not None
     item = join.rule.antecedents[join.driver].item
     context.join_comment(join)
-    out.line(f"// {prefix}, driver: {comment(show(item))}, antecedent {join.driver + 1}")
-    edges = prefix == "edges"
-    context.join_function(
-        join, prefix, EdgeWriter(context.plan, context.names, join, out) if edges else GroundWriter(context, join)
-    )
+    out.line(f"// ground, driver: {comment(show(item))}, antecedent {join.driver + 1}")
+    context.join_function(join, "ground", GroundWriter(context, join))

@@ -8,6 +8,7 @@
 #include <dynagrad/solving/columns.hpp>
 #include <dynagrad/solving/adjoints.hpp>
 #include <dynagrad/solving/closed.hpp>
+#include <dynagrad/visiting/edges.hpp>
 #include <dynagrad/running/resolve.hpp>
 #include <dynagrad/jets.hpp>
 #include <dynagrad/outside/cotangents.hpp>

@@ -15,8 +15,8 @@ import examples
 from dynagrad.charts.chart import run_of
 from dynagrad.codegen.rules.compiled import HUGE, LONG
 from dynagrad.codegen.rules.program import generate
-from dynagrad.codegen.rules.size import LARGE_PROGRAM, is_large, shares_joins, size
 from dynagrad.plan.model import Derivatives, Passes, Plan
+from dynagrad.plan.size import LARGE_PROGRAM, is_large, shares_joins, size
 from plan.planned import planned
 
 pytestmark = pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...plan.model import Join, Passes, Plan
-from ...plan.rows.joins import LARGE_PROGRAM
-from ...plan.traits import may_excuse
+from .model import Join, Passes, Plan
+from .rows.joins import LARGE_PROGRAM
+from .traits import may_excuse
 
 BOTH_ENDS = 2
 """What every join has beside its steps: its driver and its head."""
