@@ -7,6 +7,7 @@ them is the table of `rules/semirings.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -209,6 +210,19 @@ def _count_words(values: Array) -> Words:
     return words
 
 
+_OWN = {
+    (False, False): "finite",
+    (True, False): "no_nan_no_neginf",
+    (False, True): "no_nan_no_posinf",
+    (True, True): "no_nan",
+}
+"""What is forbidden in a semiring of one's own, by the infinities that its zero and its one have: `inf` and `-inf`."""
+
+
+def _has(infinity: float, *values: Any) -> bool:
+    return any(infinity in (value if isinstance(value, tuple | list) else (value,)) for value in values)
+
+
 def scale(name: str, vector: int = 1, width: int = 1, zero: Any = 0.0, one: Any = 1.0) -> Scale:
     """The scale of a semiring; `vector` is the length of r in `expectation`, the other arguments are for users' ones.
 
@@ -220,6 +234,6 @@ def scale(name: str, vector: int = 1, width: int = 1, zero: Any = 0.0, one: Any 
         return Scale(name, "expectation", "finite", 1 + vector, (0.0, none), (1.0, none))
     if name == "user":
         shape: ValueShape = "float" if not isinstance(zero, tuple | list) else ("vector", width)
-        return Scale(name, shape, "no_nan", width, zero, one)
+        return Scale(name, shape, _OWN[_has(math.inf, zero, one), _has(-math.inf, zero, one)], width, zero, one)
     row = SEMIRINGS[name]
     return Scale(name, cast("ValueShape", row.shape), row.valid, row.words, row.zero, row.one)

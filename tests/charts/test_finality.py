@@ -244,3 +244,55 @@ def test_a_part_that_was_held_back_is_told_of() -> None:
         draws = chart.sample("goal", 2000, seed=1)
     share = sum("x(a)" in d.items() for d in draws) / 2000
     assert share == pytest.approx(0.15 / 0.275, abs=0.04)  # the draws are from what is enumerated
+
+
+# -- values that come without a chart ----------------------------------------------------------------------------------
+
+
+CHAIN = "at(0). at(I+1) += at(I) * step(I). goal += at(I) * last(I). first += at(1)."
+LONG = 40
+STOPPED = "the run stopped early, at its limit on max_pops, and goal is not known to be final"
+
+
+def given() -> dict[str, Any]:
+    return {"step/1": [(i, 0.5) for i in range(LONG)], "last/1": [(LONG,)]}
+
+
+def told(call: Any) -> tuple[Any, list[str]]:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        return call(), [str(w.message) for w in said]
+
+
+@pytest.mark.parametrize("more", [{}, {"gradient": ["step/1"]}, {"best": 1}, {"sample": 2}], ids=str)
+def test_batches_say_which_values_are_not_final(more: Any) -> None:
+    chain, rows = program(CHAIN), given()
+    bound = chain.bind({"step/1": rows["step/1"]}) if "gradient" in more else chain
+    one = {"last/1": rows["last/1"]} if "gradient" in more else rows
+    batch, said = told(lambda: bound.run_batch([one, one], query="goal", max_pops=5, **more))
+    assert batch.values.tolist() == [0.0, 0.0] and not batch.errors
+    assert len(said) == 1 and said[0].startswith(f"example 0: {STOPPED}") and "1 more example likewise" in said[0]
+    for limits in ({}, {"max_pops": 10**6}, {"until": "goal"}, {"tolerance": 1e-3}, {"timeout": 60.0}):
+        whole, said = told(lambda limits=limits: bound.run_batch([one, one], query="goal", **limits, **more))
+        assert (whole.values.tolist(), said) == ([0.5**LONG] * 2, []), limits
+    late, said = told(lambda: chain.run_batch([given()], query="goal", until="at(3)"))
+    assert late.values.tolist() == [0.0] and len(said) == 1 and "at the item of until" in said[0]
+
+
+def test_functions_say_which_values_are_not_final() -> None:
+    chain, rows, x = program(CHAIN), given(), [0.5] * LONG
+    for limits, final in (({"max_pops": 5}, False), ({"max_pops": 10**6}, True), ({"until": "goal"}, True), ({}, True)):
+        f = chain.function("goal", inputs=["step/1"], facts=rows, **limits)
+        for call in (lambda f=f: f(x), lambda f=f: f.value_and_grad(x)[0], lambda f=f: f.jvp([x], [x])[0]):
+            value, said = told(call)
+            assert value == (0.5**LONG if final else 0.0), limits
+            assert [text.startswith(STOPPED) for text in said] == ([] if final else [True]), limits
+        third, said = told(lambda f=f: f.derivative([x], [[x]] * 3))  # along x, of a product of so many factors
+        assert third == pytest.approx(LONG * (LONG - 1) * (LONG - 2) * 0.5**LONG if final else 0.0) and final == (
+            not said
+        )
+
+
+def test_a_gradient_by_nothing_is_refused() -> None:
+    with pytest.raises(dg.Error, match="gradient names predicates"):
+        program(CHAIN).run_batch([given()], query="goal", gradient=[])

@@ -1,6 +1,6 @@
 """Users' semirings with a selecting plus: best-first search by `less`, and checks that `plus` and `less` agree.
 
-Costs three seconds, most of them compiling.
+Costs six seconds, most of them compiling.
 """
 
 from __future__ import annotations
@@ -202,3 +202,54 @@ class TestIteration:
         assert not loose.converged  # three digits are right, where a step changes less than six
         with pytest.raises(dg.NotConverged, match="does not converge"):
             bound.run({"edge/2": [(0, 1, 1.0), (1, 0, 1.0)]})
+
+
+# -- values without end, and out of range ------------------------------------------------------------------------------
+
+
+def largest(less: bool) -> dg.Semiring:
+    return dg.Semiring(0.0, 1.0, np.maximum, times, less=(lambda a, b: a < b) if less else None)
+
+
+def cheapest(less: bool) -> dg.Semiring:
+    return dg.Semiring(math.inf, 0.0, np.minimum, sums, less=(lambda a, b: a > b) if less else None)
+
+
+def ring(*links: float) -> dict[str, Any]:
+    n = len(links)
+    return {"start/1": [(0, 1.0)], "link/2": [(i, (i + 1) % n, x) for i, x in enumerate(links)]}
+
+
+@pytest.mark.parametrize("less", [True, False])
+def test_values_that_improve_around_a_cycle_have_no_end(less: bool) -> None:
+    with pytest.raises(dg.NotConverged) as caught:
+        dg.Program(UP, cheapest(less)).run(ring(0.75, 0.5, -9.0))
+    assert sorted(caught.value.cycle) == ["up(0)", "up(1)", "up(2)"]
+    costs = dg.Program(UP, cheapest(less)).run(ring(0.75, 0.5, -1.25))
+    assert [costs[f"up({i})"] for i in range(3)] == [1.0, 1.75, 2.25]
+    with pytest.raises(dg.ValueRangeError, match=r"up\(\d\) -> up\(\d\)"):
+        dg.Program(UP, largest(less)).run(ring(0.75, 0.5, 9.0))
+    gains = dg.Program(UP, largest(less)).run(ring(0.75, 0.5, 2.0))
+    assert [gains[f"up({i})"] for i in range(3)] == [1.0, 0.75, 0.375]
+
+
+def test_values_that_improve_up_to_a_bound_settle() -> None:
+    capped = dg.Semiring(0.0, 1.0, np.maximum, lambda a, b: np.minimum(a * b, 1.0), less=lambda a, b: a < b)
+    chart = dg.Program(UP, capped).run({**ring(1.0, 1.0, 1.001), "start/1": [(0, 1e-3)]})
+    assert chart.converged and [chart[f"up({i})"] for i in range(3)] == [1.0, 1.0, 1.0]
+
+
+def test_what_overflows_is_an_error_and_no_infinity() -> None:
+    product = dg.Program("goal += a(X) * b(X).", largest(True))
+    with pytest.raises(dg.ValueRangeError, match="goal became NaN or left the range"):
+        product.run({"a/1": [(0, 1e300)], "b/1": [(0, 1e300)]})
+    with pytest.raises(dg.FactError, match="a/1, row 1, value: inf is not possible"):
+        product.run({"a/1": [(0, math.inf)], "b/1": [(0, 1.0)]})
+    grown = dg.Semiring(0.0, 1.0, sums, times)
+    with pytest.raises(dg.Error, match=r"up\(0\)"):
+        dg.Program(UP, grown).run(ring(2.0))
+    widest = dg.Semiring(0.0, math.inf, np.maximum, np.minimum, less=lambda a, b: a < b)  # its one is infinite
+    chart = dg.Program(UP, widest).run({**ring(3.0, 2.0, 5.0), "start/1": [(0,)]})
+    assert [chart[f"up({i})"] for i in range(3)] == [math.inf, 3.0, 2.0]
+    with pytest.raises(dg.FactError, match="-inf is not possible; values here are numbers or inf"):
+        dg.Program(UP, cheapest(True)).run({**ring(1.0), "start/1": [(0, -math.inf)]})

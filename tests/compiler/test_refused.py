@@ -227,6 +227,26 @@ CASES: dict[str, tuple[str, tuple[Any, ...], str, str]] = {
     ),
 }
 
+LOOKS = {
+    "length": "len({})",
+    "prefix": "1.0 if ({}).startswith('1') else 2.0",
+    "index": "1.0 if ({})[0] == '1' else 2.0",
+    "parts": "len(({}).split('.'))",
+    "count": "({}).count('1')",
+    "characters": "len(list({}))",
+    "loop": "sum(c == '.' for c in ({}))",
+    "sum": "len('a' + {})",
+    "code": "ord(({})[0])",
+    "upper": "1.0 if ({}).upper() == '1' else 2.0",
+    "times": "len(({}) * 2)",
+}
+CASES["a set of texts"] = (
+    "def f(x):\n    return len({str(x), '1.0'}) * x",
+    (1.0,),
+    "{str(x)",
+    "the elements of a set must be known",
+)
+
 
 @pytest.fixture
 def made(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
@@ -255,6 +275,18 @@ def test_what_cannot_be_lifted_is_shown(name: str, made: Any) -> None:
     assert "theirs.py, line " in shown
     column = caret.index("^")
     assert source[column:].startswith(place), shown
+
+
+@pytest.mark.parametrize("text", ["f'{x:.2f}'", "str(x)", "repr([x])", "str(np.array([x]))", "f'{x}' + 'a'"])
+def test_texts_of_numbers_are_not_looked_into(text: str, made: Any) -> None:
+    """As a function is compiled the digits are not known, and none others may be taken for them."""
+    for look in LOOKS.values():
+        f = made(f"def f(x):\n    return x * ({look.format(text)})")
+        assert f(1.75) > 0.0  # Python has the text
+        with pytest.raises(LiftError, match="known only as the function runs"):
+            specialised(f, (1.75,))
+    nonempty = made(f"def f(x):\n    return x if {text} else 2.0 * x")
+    assert dg.compile(nonempty)(1.75) == 1.75
 
 
 def test_a_function_without_source() -> None:

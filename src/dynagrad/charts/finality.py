@@ -100,6 +100,28 @@ def adds_up(run: Run, asked: Asked) -> bool:
     return True
 
 
+def early(run: Run, prepared: Prepared, item: str, order: int = 0) -> str | None:
+    """What is to be said of a value that comes without its chart, where the run stopped before the item was final.
+
+    Values of the chart have the components of jets of this order.
+    """
+    if run.status == "done" or not STATUSES[run.status].resumes:
+        return None
+    key, codes = place_of(run.context, prepared, item)
+    if run.status == "until" and place_of(run.context, prepared, run.limits.until) == (key, codes):
+        return None
+    plan, at = prepared.compiled.plan, prepared.chart.report.stage
+    stage = plan.stage_of.get(key)
+    if stage is None or stage.number < at:
+        return None  # what only facts have, or what had ended
+    if at == len(plan.stages) - 1 and pops_final_items(plan.stages[at]) and not _any_waits(run, prepared, order):
+        return None
+    return (
+        f"the run stopped early, {stopped_at(run)}, and {item} is not known to be final: its value is what was found "
+        "until then, and so are its derivatives"
+    )
+
+
 def _stopped(run: Run, asked: Asked) -> QueryError:
     if not STATUSES[run.status].resumes:
         return QueryError(f"{asked.text} has no derivations: the run ended in an error, so its value is not final")
@@ -118,7 +140,7 @@ def _settled(run: Run, asked: Asked) -> bool:
     """Whether all items are final: those of stages that ended, and those popped in an order in which each is final."""
     prepared = run.ready()
     plan, at = prepared.compiled.plan, prepared.chart.report.stage
-    if at == len(plan.stages) - 1 and pops_final_items(plan.stages[at]) and not _any_waits(run):
+    if at == len(plan.stages) - 1 and pops_final_items(plan.stages[at]) and not _any_waits(run, prepared):
         return True  # the limit was met when there was nothing left to do
     for key in asked.nodes:
         table = plan.tables[key]
@@ -132,8 +154,8 @@ def _settled(run: Run, asked: Asked) -> bool:
     return True
 
 
-def _any_waits(run: Run) -> bool:
-    prepared, width = run.ready(), run.context.scale.width
+def _any_waits(run: Run, prepared: Prepared, order: int = 0) -> bool:
+    width = run.context.scale.width << order
     tables = [t for t in prepared.compiled.plan.tables.values() if is_derived(t)]
     return any(len(prepared.chart.items(t.number, t.arity, width, pending=True)[0]) for t in tables)
 

@@ -234,6 +234,7 @@ class Bound:
         has the value NaN, is reported in `.errors` and does not stop the others; so is one whose warning the filters of
         `warnings` turn into an error. `threads` is the number of cores unless given. The limits are `dg.LimitOptions`
         for each example; its `timeout` does not include compiling, but includes its gradient and its derivations.
+        Where a limit stops a run before the query is known to be final, a warning names the example.
 
         `gradient` names predicates, such as `["rewrite/3"]`. Then `.gradient` has for each of them a table like its
         bound facts, with the derivative of `objective`: the `"sum"` of the query's values over the examples, or in
@@ -295,8 +296,8 @@ class Bound:
         the predicate; its shape may differ from call to call. In `expectation` arrays have one more axis, for the
         numbers of a pair. All other facts stay as they are, unless a call gives others, and a call encodes nothing
         again. `values` says what the numbers of `facts`, of later calls' facts and of the arrays are, as in `bind`: for
-        arrays of probabilities, derivatives are by these. The limits are `dg.LimitOptions` for each call; a backward
-        pass may take as long again.
+        arrays of probabilities, derivatives are by these. The limits are `dg.LimitOptions` for each call, which
+        warns where one stops it before the goal is known to be final; a backward pass may take as long again.
 
         Raises `QueryError` for an item or an input that the program does not have, and `NotDifferentiable` in
         `boolean`, `count` and semirings of your own.

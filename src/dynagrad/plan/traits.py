@@ -245,11 +245,16 @@ def estimates(plan: Plan, stage: Stage) -> bool:
     return all(plan.tables[k].sink or sums(plan, plan.tables[k]) for k in stage.keys)
 
 
+def settles_late(plan: Plan) -> bool:
+    """Whether a gain around a cycle may come to an end by itself: a user's times may have an upper bound."""
+    return plan.semiring == "user" and plan.selective
+
+
 def gains(plan: Plan, stage: Stage) -> bool:
     """Whether a stage looks for cycles of gain: best-first, where right sides only add to a recursive antecedent."""
     if not searches(stage) or plan.changes is not None:
         return False
-    if SEMIRINGS[plan.semiring].order == "value":
+    if SEMIRINGS[plan.semiring].order == "value" or settles_late(plan):
         return True
     if plan.semiring != "plain" or any(not AGGREGATORS[plan.tables[k].aggregator].sign for k in stage.keys):
         return False

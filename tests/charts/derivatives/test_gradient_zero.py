@@ -169,6 +169,7 @@ def test_a_run_that_was_stopped_has_the_gradient_of_what_ran():
     assert bound.run().gradient("path(0)")["edge/2"][1, 0] == pytest.approx(0.5)
 
 
+@pytest.mark.filterwarnings("ignore:the run stopped early")
 @pytest.mark.parametrize("pops", [1, 2, 3, 4, 5, 8])
 def test_where_a_run_was_stopped_tangents_and_gradients_agree(pops):
     weights = np.array([[0.25, 0.5, 0.0], [0.0, 0.125, 0.25], [0.25, 0.0, 0.0]])

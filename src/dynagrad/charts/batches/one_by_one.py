@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import Said, collected, refused
+from ...errors import Said, collected, refused, warn
 from ...facts.table import Table
 from ...forests.derivation import Derivation
 from ...forests.sums.draws import Samples
@@ -22,6 +22,7 @@ from ..binding.loading import LoadedRun
 from ..chart import Chart, bring_up, make_chart, run_of
 from ..derivations import Wanted
 from ..derivatives import queries
+from ..finality import early
 from ..limits import Limits
 from ..lookup import unknown_in, value_of
 from .objective import MOST_WAITING, BatchObjective, Sums
@@ -78,6 +79,8 @@ class Work:
         value = chart if query is None else value_of(run.context, run.ready(), query, quiet=True)
         if query is not None and (said := unknown_in(run.context, run.ready(), query)):
             self.unknown[n] = said
+        if query is not None and (partial := early(run, run.ready(), query)) is not None:
+            warn(partial)
         within = stop if self.limits.timeout is None else stop.until(began + self.limits.timeout)
         if self.wanted is not None:
             self.derived[n] = self.wanted.of(run, query, within)

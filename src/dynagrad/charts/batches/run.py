@@ -60,6 +60,8 @@ def run_examples(
         goal = BatchObjective.read(scale, query, objective, cotangents, count)
         brought = {key for example in examples if isinstance(example, Mapping) for key in example}
         keys = _keys_of(binding, gradient, brought if examples else None)
+        if not keys:
+            raise Error('gradient names predicates, such as ["rewrite/3"], and none is given; leave it out for values')
         own_keys = [key for key in keys if key in brought or key not in binding.given]
         given = binding.settled().given
         sums = Sums(scale, [given[key] for key in keys if key in given])

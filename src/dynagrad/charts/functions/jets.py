@@ -24,7 +24,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import Error, ValueRangeError, shown
+from ...errors import Error, ValueRangeError, shown, warn
 from ...facts.relation import Relation
 from ...forks import cached, renewed
 from ...rules.semirings import SEMIRINGS
@@ -34,6 +34,7 @@ from ..binding.loading import Directions, Prepared
 from ..chart import Chart, make_chart, run_of
 from ..derivatives.gradient import Seed, backward, row_adjoints
 from ..ends import STATUSES, Phase, check_end
+from ..finality import early
 from ..limits import Limits
 from ..lookup import place_of, read_item, warn_if_unknown, words_at, zero_of
 from ..replay import Replay, class_of
@@ -198,6 +199,9 @@ class Core:
                 self._check_values(binding)
             check_end(replace(end, phase=Phase.JETS))
         made = Pass(self, chart, run_of(chart).settled(how), order, slopes)
+        for said in filter(None, (early(run_of(chart), made.prepared, goal, order) for goal in self.goals)):
+            warn(said)
+            break
         if at_zero is not None:
             check_lifted(self.goals, at_zero[:, 0], made.values[:, 0, 0])
             made.values[:, 0] = at_zero

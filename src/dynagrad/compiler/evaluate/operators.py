@@ -32,6 +32,7 @@ from .masks import elementwise, mask_error
 from .numpy_scalars import is_numpy_scalar
 from .specialiser import Specialiser, primitive
 from .values import (
+    DYNAMIC_TEXT,
     Array,
     Cell,
     Closure,
@@ -54,9 +55,6 @@ from .values import (
     wrapped,
 )
 
-DYNAMIC_TEXT = (
-    "this text has a number in it that is known only as the function runs; it can only be the message of an exception"
-)
 _COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 
 

@@ -86,13 +86,22 @@ class Array(Ref):
         return heap.get(self, self.content) if self.base is None else self.get(self.base.read(heap))
 
 
+DYNAMIC_TEXT = (
+    "this text has a number in it that is known only as the function runs; it can only be the message of an exception"
+)
+
+
 class DynamicText(str):
     """A text with dynamic numbers in it, which may only become the message of an exception.
 
-    `parts` are its texts and numbers in order; as a `str` it describes the numbers.
+    `parts` are its texts and numbers in order; as a `str` it describes the numbers. What would look at the characters,
+    which are not those that Python has, is an error.
     """
 
     parts: tuple[Any, ...]
+
+    def __bool__(self) -> bool:
+        return True  # numbers have digits
 
     @staticmethod
     def of(*parts: Any) -> DynamicText:
@@ -102,6 +111,18 @@ class DynamicText(str):
         single = [isinstance(p, Node) and not p.shape for p in inside]
         made.parts = tuple(p if is_one else text for p, is_one, text in zip(inside, single, shown, strict=True))
         return made
+
+
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise Error(DYNAMIC_TEXT)
+
+
+_LOOKS = ("len", "iter", "getitem", "contains", "mul", "rmul", "mod", "rmod")
+"""The operators by which a text is looked at; comparisons and sums are those of `operators.py`."""
+for _name in _LOOKS:
+    setattr(DynamicText, f"__{_name}__", _refuse)
+for _name in (name for name in dir(str) if not name.startswith("_")):
+    setattr(DynamicText, _name, property(_refuse))
 
 
 class List(Ref):

@@ -149,7 +149,7 @@ def _list(s: Specialiser, args: Args, named: Named) -> Any:
 @calls(set, frozenset, knows="iterable")
 def _set(s: Specialiser, args: Args, named: Named) -> Any:
     inside = items(s, args[0]) if args else ()
-    if not all(map(known, inside)):
+    if not all(known(e) and not isinstance(e, DynamicText) for e in inside):
         raise Error("the elements of a set must be known when the function is compiled")
     return frozenset(map(unwrapped, inside))
 

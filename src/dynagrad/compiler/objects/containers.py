@@ -51,7 +51,7 @@ def list_(s: Specialiser, x: Any) -> List:
 @primitive("set")
 def set_(s: Specialiser, x: Any) -> Any:
     inside = items(s, x)
-    if not all(map(known, inside)):
+    if not all(known(e) and not isinstance(e, DynamicText) for e in inside):
         raise Error("the elements of a set must be known when the function is compiled")
     return frozenset(map(unwrapped, inside))
 

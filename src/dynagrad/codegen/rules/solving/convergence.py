@@ -12,7 +12,8 @@ Best-first search has no remainder, but may never end: values may get better eac
 popped much more often than there are items, each improvement records the item that it came from; these parents form a
 cycle only where going around it is a gain (negative cycle detection, as for Bellman and Ford's algorithm; Cherkassky
 and Goldberg 1999), which is looked for now and then. Where right sides do more than add, as `2 * x(I)` or `exp(x(I))`,
-parents may close a cycle that settles; there they are followed only once a number overflowed. Where a sum diverges,
+parents may close a cycle that settles; there they are followed only once a number overflowed, or, in a semiring of the
+user's, after a million pops. Where a sum diverges,
 too, parents lead from its item to a cycle: the largest contribution to an item says where it came from. Where arguments
 may grow without bound, a run stops after a million pops in a row that changed no digit.
 """
@@ -20,11 +21,14 @@ may grow without bound, a run stops after a million pops in a row that changed n
 from __future__ import annotations
 
 from ....plan.model import Plan, Stage, TableLayout
-from ....plan.traits import asked_for, estimates, follows, gains, holds_back, sweeps, traces
+from ....plan.traits import asked_for, estimates, follows, gains, holds_back, settles_late, sweeps, traces
 from ..context import ClassContext
 
 QUIET = 1_000_000
-"""Pops in a row without a changed digit, after which a stage whose arguments may grow without bound stops."""
+"""Pops in a row without a changed digit, after which a stage whose arguments may grow without bound stops; and pops
+after which values that a user's semiring improves around a cycle are taken to do so without end."""
+OFTEN = 1000
+"""How often each item was popped by then, on average."""
 
 
 def _iterated(context: ClassContext, stage: Stage) -> list[TableLayout]:
@@ -169,8 +173,10 @@ def write_check(context: ClassContext, stage: Stage) -> None:
     n = stage.number
     if estimates(context.plan, stage):
         context.out.line(f"if (convergence{n}.no_nearer(report.items)) fail(diverges, table_of(next), cell_of(next));")
-    if estimates(context.plan, stage) or follows(context.plan, stage):
+    late = settles_late(context.plan)
+    if estimates(context.plan, stage) or follows(context.plan, stage) or (late and gains(context.plan, stage)):
         context.out.line(f"gains{n}.watch(report, failed, cycle);")
     if gains(context.plan, stage):
-        context.out.line(f"if (report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
+        due = f"report.pops >= {QUIET} && report.pops >= {OFTEN} * report.items && " if late else ""
+        context.out.line(f"if ({due}report.pops >= gains{n}.next && gains{n}.look(report, cycle))")
         context.out.line("  fail(diverges, table_of(cycle[0]), cell_of(cycle[0]));")
