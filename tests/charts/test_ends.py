@@ -20,7 +20,7 @@ def ended(status: str, phase: Phase, **more: Any) -> End:
 
 
 def test_every_status_has_a_meaning() -> None:
-    assert set(STATUSES) == set(STATUS)
+    assert set(STATUSES) == set(STATUS.values())
 
 
 def test_what_is_left_of_a_chart() -> None:

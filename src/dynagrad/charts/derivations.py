@@ -78,12 +78,11 @@ class Collector:
         return {join.rule.number: _rule(self.plan, join.rule) for join in self.plan.collects}
 
     def collect(
-        self, key: str, codes: Sequence[int], most: int, how: Collecting = Collecting.ALL, stop: Stop | None = None
+        self, key: str, codes: Sequence[int], most: int, how: int = Collecting.ALL, stop: Stop | None = None
     ) -> tuple[int, int]:
         """Collects the derivations of an item; how many items and instances there are."""
-        settings = Settings(
-            -1, -1 if stop is None else stop.nanoseconds, -1, self.run.limits.room, -1, -1, -1, 0.0, 0, 1
-        )
+        timeout = -1 if stop is None else stop.nanoseconds
+        settings = Settings(timeout_ns=timeout, max_bytes=self.run.limits.room, tolerance=0.0)
         chart = self.prepared.chart
         status = chart.collect(self.plan.tables[key].number, codes, settings, most, how, stop)
         if self.raised:
@@ -159,16 +158,17 @@ def collect(
     with held.lock:
         held.collect(key, codes, most, Collecting.SIDES if sides else Collecting.ALL, stop)
         arrays, words = prepared.chart.forest(scale.width)
-    handles, begin, end, opened, rule, first, antecedent, given = arrays
+    handles, given = arrays.pop("item"), arrays.pop("given")
     tables = (handles >> np.uint64(32)).astype(np.int64)
     cells = (handles & np.uint64(0xFFFFFFFF)).astype(np.int64)
     values = scale.from_words(words)
-    packed = Arrays(begin, end, opened, rule, first, antecedent)
+    packed = Arrays(**arrays)
     exact = True
     if may_be_partial(run):
 
         def cyclic() -> bool:
-            view = Held(begin, end, rule, first, antecedent, np.zeros(0), np.zeros(0))
+            held = {name: arrays[name] for name in ("begin", "end", "rule", "first", "antecedent")}
+            view = Held(**held, constant=np.zeros(0), given=np.zeros(0))
             return bool(Walk(-1, 0, view, lambda: np.zeros(0, np.int64)).order(stop)[2].any())
 
         nodes = {

@@ -18,9 +18,12 @@ from ..plan.model import Stage
 from ..plan.traits import repeats, selects, sweeps
 from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import Failure, out_of_memory
+from ..runtime.shared import numbers
 from ..semirings import Scale
 from .binding.decoding import place_text, reported
 from .binding.loading import Prepared
+
+_NO_INTEGER = numbers("NoInteger")
 
 
 class Phase(Enum):
@@ -167,7 +170,7 @@ def _integer_overflow(end: End) -> ValueRangeError:
     if rule is not None and report.error_table < -1:
         name = f"{cut(rules.source.filename)}, line" if rules.source.filename else "line"
         where = f", in the rule `{cut(rule.text)}` ({name} {rule.span.line})"
-    if report.error_table == -3:
+    if report.error_table == -1 - _NO_INTEGER.BY_ZERO:
         return ValueRangeError(
             f"integer arithmetic in an argument divided by zero, with // or mod{where}; leave zero out with a "
             "condition, such as `for N != 0`"

@@ -87,7 +87,7 @@ class Limits:
 
     def settings(self, pops: int, nanoseconds: int) -> Settings:
         """The limits as native code takes them, after the pops and the time that were spent before."""
-        settings = Settings(-1, -1, -1, -1, -1, -1, -1, 1e-12, 0, 1)
+        settings = Settings()
         if self.max_pops is not None:
             settings.max_pops = _whole(pops + self.max_pops)
         if self.timeout is not None:

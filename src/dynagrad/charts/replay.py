@@ -105,7 +105,14 @@ class Replay:
             most = -1 if segment.pops is None else segment.pops
             left = -1 if stop is None else stop.nanoseconds
             until = left if left < 0 else prepared.chart.report.nanoseconds + left
-            yield Settings(most, until, -1, self.max_bytes, -1, -1, -1, segment.tolerance, self.stopped, segment.refine)
+            yield Settings(
+                max_pops=most,
+                timeout_ns=until,
+                max_bytes=self.max_bytes,
+                tolerance=segment.tolerance,
+                stopped=self.stopped,
+                refine=segment.refine,
+            )
 
     def first_non_finite(self, key: str, row: int, stop: Stop | None = None) -> tuple[str, list[Any]] | None:
         """The first item in pop order whose derivative with respect to a fact is not finite.

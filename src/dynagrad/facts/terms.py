@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import FactError, QueryError, shown
+from ..runtime.shared import SHARED
 
 INTEGER_MIN, INTEGER_MAX = -(2**31), 2**31 - 1
 """The range of integers in arguments: they are packed into 32 bits."""
@@ -438,7 +439,8 @@ def _python_layout(value: Any) -> str | _Layout:
 
 # -- the flat encoding -----------------------------------------------------------------------------------------------
 
-INTEGER, ATOM, COMPOUND = 0, 1, 2
+_KINDS = SHARED.numbers("TermKind")
+INTEGER, ATOM, COMPOUND = (_KINDS[f"{name}_TERM"] for name in ("INTEGER", "ATOM", "COMPOUND"))
 """The kinds of node in a `Flat`."""
 
 

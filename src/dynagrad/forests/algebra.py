@@ -17,16 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import Error, QueryError, ValueRangeError, cut
+from ..runtime.shared import numbers
 
 Doubles = npt.NDArray[np.float64]
 
 
-class Kind(IntEnum):
-    """How native code puts weights together: `dynagrad::Kind`."""
-
-    PRODUCTS = 0
-    SUMS = 1
-    SIZES = 2
+Kind = numbers("WeightKind")
+"""How native code puts weights together."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +34,11 @@ class Algebra:
     one: Any
     times: Callable[[Any, Any], Any] | None
     """None: derivations have no weight."""
-    kind: Kind | None
+    kind: IntEnum | None
     """None: native code cannot rank them."""
     numbers: Callable[[npt.NDArray[Any]], Doubles]
     """What native code ranks by, larger first: of many weights."""
-    sampled: Kind | None
+    sampled: IntEnum | None
     """How weights are put together in sums over derivations; None: there are none."""
     chances: Callable[[npt.NDArray[Any]], Doubles]
     """What derivations are drawn in proportion to: products, or sums of logs."""

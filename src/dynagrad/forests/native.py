@@ -21,57 +21,33 @@ from ..errors import Error, NotConverged, RoomError
 from ..forks import renewed
 from ..runtime.compiling.cache import build
 from ..runtime.library import Stop, host, load
+from ..runtime.shared import SHARED, numbers
 from .time_limit import late
 
 Doubles = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.uint32]
 
-_P, _L, _U = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64
 _SOURCE = "#include <dynagrad/forest/forest.hpp>\n"
-_WORK = (_P, _P, _L)  # the host, a flag that stops it, and its limit on time
-_FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "new": (_P,),
-    "free": (None, _P),
-    "bytes": (_L, _P),
-    "open": (_L, _P, _P),
-    "arrange": (_L, _P, *_WORK),
-    "order": (_L, _P, _P),
-    "reached": (_L, _P),
-    "best": (_L, _P, _P, *_WORK),
-    "unbounded": (_L, _P),
-    "derivable": (_L, _P, _P, _P),
-    "chosen": (_L, _P, _P),
-    "need": (_L, _P, _L, *_WORK),
-    "derivation": (_L, _P, _L, _L, _P, _P, _P, *_WORK),
-    "sums": (_L, _P, _L, *_WORK),
-    "known": (_L, _P, _P, _P, *_WORK),
-    "next": (_L, _P),
-    "totals": (_L, _P, _P, _P),
-    "settle": (_L, _P, _P, _P, _P, _L),
-    "shares": (_L, _P, _P, *_WORK),
-    "expect": (_L, _P, _P, *_WORK),
-    "draws_new": (_P,),
-    "draws_free": (None, _P),
-    "sample": (_L, _P, _P, _U, _L, _L, _L, _P, *_WORK),
-    "count": (_L, _P, _P, *_WORK),
-}
-INTERRUPTED, NO_MEMORY = 2, -1
-NO_INSTANCE = 2**32 - 1
+_END = numbers("WalkEnd")
+NO_INSTANCE = SHARED.constant("kNoInstance")
 
 
-class ForestView(ctypes.Structure):
-    """`dynagrad::View`."""
+ForestView = SHARED.structure("ForestView")
+"""A forest as native code sees it."""
 
-    _fields_ = (
-        *((name, _L) for name in ("nodes", "instances", "antecedents", "kind", "root", "rules", "givens")),
-        *((name, _P) for name in ("begin", "end", "rule", "first", "antecedent")),
-        *((name, _P) for name in ("constant", "given", "rank")),
-    )
+ForestOrder = SHARED.structure("ForestOrder")
+"""The components of a forest."""
+
+RankedDerivation = SHARED.structure("RankedDerivation")
+"""One of the best derivations."""
+
+DrawArrays = SHARED.structure("DrawArrays")
+"""Where draws are."""
 
 
 class Held(NamedTuple):
-    """The arrays that a view points to; see `dynagrad::View`."""
+    """The arrays that a view points to, by the names of its fields."""
 
     begin: Numbers
     end: Numbers
@@ -85,7 +61,8 @@ class Held(NamedTuple):
 @functools.cache
 def _library() -> dict[str, Callable[..., Any]]:
     library = load(build(_SOURCE))
-    return {name: library.function(f"dg_walk_{name}", *types) for name, types in _FUNCTIONS.items()}
+    names = [name for name in SHARED.names("function") if name.startswith("dg_walk_")]
+    return {name.removeprefix("dg_walk_"): library.shared(name) for name in names}
 
 
 class Walk:
@@ -99,9 +76,16 @@ class Walk:
         self._call = _library()
         self.held, self._rank = arrays, rank
         self.rank: Longs | None = None
-        sizes = (len(arrays.begin), len(arrays.rule), len(arrays.antecedent))
-        counts = (len(arrays.constant), len(arrays.given))
-        self.view = view = ForestView(*sizes, kind, root, *counts, *[_address(array) for array in arrays], None)
+        self.view = view = ForestView(
+            nodes=len(arrays.begin),
+            instances=len(arrays.rule),
+            antecedents=len(arrays.antecedent),
+            kind=kind,
+            root=root,
+            rules=len(arrays.constant),
+            givens=len(arrays.given),
+            **{name: _address(array) for name, array in arrays._asdict().items()},
+        )
         self.summed = False  # whether its sums are there
         self._ranked = False  # whether the best derivations are there
         self._unbounded: int | None = None
@@ -118,11 +102,11 @@ class Walk:
         # several threads may draw at once
         with contextlib.nullcontext() if name == "sample" else self.lock:
             how = int(self._call[name](self.pointer, *arguments, host(), address, left))
-        if how == NO_MEMORY:
+        if how == _END.NO_ROOM:
             raise _no_memory()
-        if how == INTERRUPTED and stop is not None and not stop.raised:
+        if how == _END.HALTED and stop is not None and not stop.raised:
             raise late()
-        if how == INTERRUPTED:
+        if how == _END.HALTED:
             raise KeyboardInterrupt
         return how
 
@@ -136,14 +120,13 @@ class Walk:
         and the component of each node, -1 where it is not reached.
         """
         self._work("arrange", stop=stop)
-        places = (ctypes.c_void_p * 4)()
-        count = int(self._call["order"](self.pointer, ctypes.addressof(places)))
-        reached = int(self._call["reached"](self.pointer))
+        found = ForestOrder()
+        self._call["order"](self.pointer, ctypes.addressof(found))
         return (
-            self._array(places[0], reached, np.uint32),
-            self._array(places[1], count + 1, np.uint32),
-            self._array(places[2], count, np.uint8),
-            self._array(places[3], int(self.view.nodes), np.int32),
+            self._array(found.nodes, found.reached, np.uint32),
+            self._array(found.begin, found.count + 1, np.uint32),
+            self._array(found.cyclic, found.count, np.uint8),
+            self._array(found.component, int(self.view.nodes), np.int32),
         )
 
     def _array(self, address: int | None, count: int, kind: Any) -> npt.NDArray[Any]:
@@ -186,17 +169,16 @@ class Walk:
 
     def need(self, n: int, stop: Stop | None = None) -> bool:
         """Whether the root has derivation n, from 0, that is not zero."""
-        return self._work("need", n, stop=stop) == 0
+        return not self._work("need", n, stop=stop)
 
     def derivation(self, n: int, most: int, stop: Stop | None = None) -> tuple[Numbers, float, int, int] | None:
         """The instances of derivation n, m and e of its weight, and its size; None where it has more than `most`."""
-        numbers, m, place = np.zeros(4, np.int64), ctypes.c_double(), ctypes.c_void_p()
-        places = (_address(numbers), ctypes.addressof(m), ctypes.addressof(place))
+        found = RankedDerivation()
         with self.lock:  # until the instances are copied
-            if self._work("derivation", n, most, *places, stop=stop):
+            if self._work("derivation", n, most, ctypes.addressof(found), stop=stop):
                 return None
-            instances = self._array(place.value, int(numbers[0]), np.uint32).copy()
-        return instances, m.value, int(numbers[1]), int(numbers[2])
+            instances = self._array(found.instances, found.count, np.uint32).copy()
+        return instances, found.m, found.e, found.size
 
     # -- sums
 
@@ -243,14 +225,14 @@ class Walk:
         if draws is None:
             raise _no_memory()
         try:
-            places = (ctypes.c_void_p * 3)()
-            numbers = (seed & (2**64 - 1), start, end, most)
-            how = self._work("sample", draws, *numbers, ctypes.addressof(places), stop=stop)
+            found = DrawArrays()
+            asked = (seed & (2**64 - 1), start, end, most)
+            how = self._work("sample", draws, *asked, ctypes.addressof(found), stop=stop)
             if how:
                 return how
-            begin = self._array(places[1], end - start + 1, np.int64).copy()
-            instances = self._array(places[0], int(begin[-1]), np.uint32).copy()
-            return instances, begin, self._array(places[2], end - start, np.float64).copy()
+            begin = self._array(found.begin, end - start + 1, np.int64).copy()
+            instances = self._array(found.instances, int(begin[-1]), np.uint32).copy()
+            return instances, begin, self._array(found.log_probability, end - start, np.float64).copy()
         finally:
             self._call["draws_free"](draws)
 
@@ -258,7 +240,7 @@ class Walk:
         """How many derivations there are: a whole number, inf, or None where it is too large for native code."""
         words = np.zeros(2, np.uint64)
         how = self._work("count", words.__array_interface__["data"][0], stop=stop)
-        if how == 1:
+        if how == _END.UNLIKE:
             return float("inf")
         return None if how else int(words[0]) + (int(words[1]) << 64)
 

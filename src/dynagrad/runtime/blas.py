@@ -15,36 +15,43 @@ import numpy as np
 
 from ..errors import NotDifferentiable
 from .library import Library
+from .shared import SHARED, numbers
 
-FAILURES: dict[int, type[Exception]] = {64: np.linalg.LinAlgError, 65: np.linalg.LinAlgError, 66: NotDifferentiable}
-"""The exceptions for the statuses that blas.hpp adds to those of body.hpp."""
+_OUTCOMES = numbers("GraphOutcome")
 
-# In the order of `Blas` in blas.hpp: the module, the function, and how many arguments it has.
-_FUNCTIONS = (
-    ("cython_blas", "dgemm", 13),
-    ("cython_blas", "dgemv", 11),
-    ("cython_lapack", "dgetrf", 6),
-    ("cython_lapack", "dgetrs", 9),
-    ("cython_lapack", "dgetri", 7),
-    ("cython_lapack", "dpotrf", 5),
-)
+FAILURES: dict[int, type[Exception]] = {
+    _OUTCOMES.SINGULAR: np.linalg.LinAlgError,
+    _OUTCOMES.NOT_POSITIVE: np.linalg.LinAlgError,
+    _OUTCOMES.NOT_DIFFERENTIABLE: NotDifferentiable,
+}
+"""The exceptions for the statuses that linear algebra adds to those of `calling.py`."""
+
+_BLAS = ("dgemm", "dgemv")  # the others are of LAPACK
+
+
+Blas = SHARED.structure("Blas")
+"""Pointers to functions of BLAS and LAPACK."""
 
 
 @functools.cache
 def table() -> Any:
-    """The pointers as an array for `dg_blas`, or None where there is no BLAS; the first call imports scipy.
+    """The pointers for `dg_blas`, or None where there is no BLAS; the first call imports scipy.
 
     >>> table() is table()
     True
     """
     try:
-        found = [_pointer(importlib.import_module(f"scipy.linalg.{m}"), name, count) for m, name, count in _FUNCTIONS]
+        blas, lapack = (importlib.import_module(f"scipy.linalg.cython_{name}") for name in ("blas", "lapack"))
+        found = {
+            name: _pointer(blas if name in _BLAS else lapack, name, member.parameters)
+            for name, member in SHARED.members("Blas").items()
+        }
     except (ImportError, AttributeError, KeyError, ValueError):
         return None
-    return None if None in found else (ctypes.c_void_p * len(found))(*found)
+    return None if None in found.values() else Blas(**found)
 
 
-def _pointer(module: Any, name: str, count: int) -> int | None:
+def _pointer(module: Any, name: str, count: int | None) -> int | None:
     """The address of a function; None if its signature is not the expected one."""
     capsule = module.__pyx_capi__[name]
     api = ctypes.pythonapi
@@ -67,5 +74,5 @@ def attach(library: Library) -> bool:
     pointers = table()
     if pointers is None:
         return False
-    take = library.function("dg_blas", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
-    return bool(take(ctypes.addressof(pointers), ctypes.sizeof(pointers)))
+    library.shared("dg_blas")(ctypes.addressof(pointers))
+    return True

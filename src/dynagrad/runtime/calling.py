@@ -25,7 +25,8 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from ..errors import CompileError, DepthError, Error, NotConverged, PlaceError, RoomError, counted
-from .library import Library, host
+from .library import MAIN, Library, host
+from .shared import SHARED, numbers
 
 Kind = Literal["real", "integer", "boolean"]
 
@@ -60,23 +61,24 @@ class _Numbers:
     takes: str
 
 
-# In the order of `Kind` in python.hpp.
 _KINDS: dict[Kind, _Numbers] = {
     "real": _Numbers("dynagrad::kReal", ctypes.c_double, np.dtype(np.float64), float, (float, np.float64), "fiub"),
     "integer": _Numbers("dynagrad::kInteger", ctypes.c_int64, np.dtype(np.int64), int, (int, np.int64), "iub"),
     "boolean": _Numbers("dynagrad::kBoolean", ctypes.c_bool, np.dtype(np.bool_), bool, (bool, np.bool_), "b"),
 }
 
-# The exceptions for the statuses of a body, by `Outcome` in body.hpp, and their messages if it gives none.
+_OUTCOMES = numbers("Outcome")
+
+# The exceptions for the statuses of a body, and their messages if it gives none.
 _FAILURES: dict[int, tuple[type[BaseException], str]] = {
-    1: (KeyboardInterrupt, ""),
-    2: (RoomError, "the memory is full"),
-    3: (DepthError, "the recursion is too deep"),
-    4: (PlaceError, "an index is out of range"),
-    5: (ZeroDivisionError, "division by zero"),
-    6: (ValueError, "a value is out of range"),
-    7: (Error, "the compiled function failed"),
-    8: (NotConverged, "a call takes longer than it may"),
+    _OUTCOMES.INTERRUPTED: (KeyboardInterrupt, ""),
+    _OUTCOMES.MEMORY: (RoomError, "the memory is full"),
+    _OUTCOMES.RECURSION: (DepthError, "the recursion is too deep"),
+    _OUTCOMES.INDEX: (PlaceError, "an index is out of range"),
+    _OUTCOMES.DIVISION: (ZeroDivisionError, "division by zero"),
+    _OUTCOMES.VALUE: (ValueError, "a value is out of range"),
+    _OUTCOMES.FAILED: (Error, "the compiled function failed"),
+    _OUTCOMES.LATE: (NotConverged, "a call takes longer than it may"),
 }
 
 
@@ -204,7 +206,7 @@ def callable_of(
 
 
 def failure(status: int, message: str, name: str = "") -> NoReturn:
-    """Raises the exception for a status of a body (`Outcome` in body.hpp), with its message.
+    """Raises the exception for a status of a body (`Outcome` in shared.h), with its message.
 
     >>> failure(4, "row 7 of 5", "pick")
     Traceback (most recent call last):
@@ -231,32 +233,6 @@ def _quoted(text: str) -> str:
 
 # -- the fast route ---------------------------------------------------------------------------------------------------
 
-_FUNCTIONS = (
-    "PyFloat_AsDouble",
-    "PyFloat_FromDouble",
-    "PyLong_AsLongLong",
-    "PyLong_FromLongLong",
-    "PyBool_FromLong",
-    "PyTuple_New",
-    "PyTuple_SetItem",
-    "PyTuple_GetItem",
-    "PyUnicode_DecodeUTF8",
-    "PyObject_Vectorcall",
-    "PyErr_Occurred",
-    "PyErr_Clear",
-    "Py_IncRef",
-    "Py_DecRef",
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-    "PyErr_CheckSignals",
-)
-_OBJECTS = (
-    np.ndarray,
-    *(numbers.dtype for numbers in _KINDS.values()),
-    *_KINDS["real"].exact,
-    *_KINDS["integer"].exact,
-    *(False, np.False_, True, np.True_),
-)
 _NEW_ARRAY = 94  # the index of PyArray_NewFromDescr in numpy's table of functions for extensions
 _METH_FASTCALL = 0x80
 
@@ -272,35 +248,11 @@ class _Method(ctypes.Structure):
     )
 
 
-class _Array(ctypes.Structure):
-    """The first fields of a numpy array, `ArrayFields` in python.hpp."""
+_Array = SHARED.structure("ArrayFields")
+"""The first fields of a numpy array."""
 
-    _fields_ = (
-        ("references", ctypes.c_ssize_t),
-        ("type", ctypes.c_void_p),
-        ("data", ctypes.c_void_p),
-        ("dimensions", ctypes.c_int),
-        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
-        ("base", ctypes.c_void_p),
-        ("descr", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-    )
-
-
-class _Descr(ctypes.Structure):
-    """The first fields of a numpy dtype, `DescrFields` in python.hpp."""
-
-    _fields_ = (
-        ("references", ctypes.c_ssize_t),
-        ("type", ctypes.c_void_p),
-        ("scalar", ctypes.c_void_p),
-        ("kind", ctypes.c_char),
-        ("letter", ctypes.c_char),
-        ("byteorder", ctypes.c_char),
-        ("unused", ctypes.c_char),
-        ("number", ctypes.c_int),
-    )
+_Descr = SHARED.structure("DescrFields")
+"""The first fields of a numpy dtype."""
 
 
 def _as_expected() -> bool:
@@ -324,7 +276,9 @@ def _array_as_expected(a: np.ndarray[Any, Any]) -> bool:
     said = (id(np.ndarray), a.ctypes.data, a.ndim, id(a.dtype), a.flags.num)
     if seen != said or (descr.byteorder.decode(), descr.number) != (a.dtype.byteorder, a.dtype.num):
         return False
-    return (tuple(found.shape[: a.ndim]), tuple(found.strides[: a.ndim])) == (a.shape, a.strides)
+    lengths = ctypes.c_ssize_t * a.ndim
+    shape, strides = (lengths.from_address(place) if place else () for place in (found.shape, found.strides))
+    return (tuple(shape), tuple(strides)) == (a.shape, a.strides)
 
 
 def _new_array() -> int | None:
@@ -340,16 +294,32 @@ def _new_array() -> int | None:
     return table[_NEW_ARRAY] if version >> 24 in (1, 2) else None
 
 
-def _table() -> ctypes.Array[ctypes.c_void_p] | None:
-    """`Python` of python.hpp: functions, then objects; None where the interpreter or numpy is not as expected."""
+Python = SHARED.structure("Python")
+"""Functions and objects of the interpreter and of numpy, for libraries."""
+
+
+def pointers(structure: str) -> dict[str, int | None]:
+    """The addresses of the interpreter's functions that are named in a structure."""
+    named = [name for name in SHARED.members(structure) if name.startswith("Py")]
+    return {name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value for name in named}
+
+
+def _table() -> Any:
+    """The table that is passed to libraries; None where the interpreter or numpy is not as expected."""
     try:
         if not _as_expected():
             return None
-        functions = [ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value for name in _FUNCTIONS]
-        pointers = [*functions, _new_array(), *map(id, _OBJECTS)]
+        found = {**pointers("Python"), "new_array": _new_array(), "array_type": id(np.ndarray)}
     except (AttributeError, ImportError, ValueError):  # something is missing, in this interpreter or this numpy
         return None
-    return (ctypes.c_void_p * len(pointers))(*pointers) if all(pointers) else None
+    if not all(found.values()):
+        return None
+    table = Python(**found, host=MAIN, truths=(id(True), id(np.True_)))
+    for kind, of in _KINDS.items():
+        number = numbers("NumberKind")[kind.upper()]
+        table.descr[number] = id(of.dtype)
+        table.types[number][:] = list(map(id, of.exact if kind != "boolean" else (False, np.False_)))
+    return table
 
 
 PYTHON = _table()
@@ -357,7 +327,7 @@ PYTHON = _table()
 
 
 def _fast(
-    table: ctypes.Array[ctypes.c_void_p],
+    table: Any,
     library: Library,
     symbol: str,
     single: bool,
@@ -367,9 +337,7 @@ def _fast(
     given: Given | None,
 ) -> Callable[..., Any]:
     """The body as a builtin function."""
-    take = library.function("dg_python", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
-    if not take(ctypes.addressof(table), ctypes.sizeof(table)):
-        raise CompileError(f"the table of pointers is not what {library.path} expects")
+    library.shared("dg_python")(ctypes.addressof(table))
     method = method_of(library, _entry(symbol, single), name)
     # The definition, the data and the library have to live as long as the function, which holds this tuple.
     return builtin_of(method, (otherwise, failed, 0 if given is None else given.address, given, method, library))
@@ -391,13 +359,8 @@ def builtin_of(method: _Method, held: tuple[Any, ...]) -> Callable[..., Any]:
 
 # -- the slow route ---------------------------------------------------------------------------------------------------
 
-_MESSAGE = 256  # bytes, `kMessage` in body.hpp
-
-
-class _CallContext(ctypes.Structure):
-    """`Context` of body.hpp."""
-
-    _fields_ = (("host", ctypes.c_void_p), ("message", ctypes.c_void_p), ("given", ctypes.c_void_p))
+Context = SHARED.structure("Context")
+"""What a body gets with each call besides its arguments."""
 
 
 def _slow(
@@ -412,8 +375,9 @@ def _slow(
     given: Given | None,
 ) -> Callable[..., Any]:
     """The body as a function that calls it by ctypes."""
-    body = library.function(symbol, ctypes.c_int64, *(ctypes.c_void_p,) * 3)
-    ins, outs, text = ctypes.c_void_p * len(inputs), ctypes.c_void_p * len(outputs), ctypes.c_char * _MESSAGE
+    body = library.function(symbol, *SHARED.callback("Body"))
+    ins, outs = ctypes.c_void_p * len(inputs), ctypes.c_void_p * len(outputs)
+    text = ctypes.c_char * SHARED.constant("kMessage")
 
     def call(*arguments: Any) -> Any:
         if len(arguments) != len(inputs) or not all(map(_fits, inputs, arguments)):
@@ -422,11 +386,11 @@ def _slow(
         try:
             made: list[Any] = [np.empty(leaf.shape, of.dtype) if leaf.shape else of.ctype() for leaf, of in kinds]
         except MemoryError:
-            return failed(2, "there is no memory for an array that it returns")
+            return failed(_OUTCOMES.MEMORY, "there is no memory for an array that it returns")
         message = text()
-        context = _CallContext(host(), ctypes.addressof(message), None if given is None else given.address)
+        context = Context(host(), ctypes.addressof(message), None if given is None else given.address)
         status = body(ctypes.addressof(context), ins(*map(_address, taken)), outs(*map(_address, made)))
-        if status != 0:
+        if status != _OUTCOMES.DONE:
             return failed(status, message.value.decode(errors="replace"))
         results = tuple(x if leaf.shape else x.value for leaf, x in zip(outputs, made, strict=True))
         return results[0] if single else results

@@ -1,9 +1,8 @@
 """The native functions of a compiled program, typed: worlds, fact tables and charts as Python objects that own them.
 
-The C++ side is `dynagrad/outside/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; their meaning is
-not known here. Every object frees its native part, and keeps alive what that points to.
-
-It is long because it declares every function of the runtime, with its types, in one place.
+They are declared in `dynagrad/shared.h`, as the structures and numbers here are, and defined in
+`dynagrad/outside/runtime.hpp`. Codes and 8-byte words go in and out as numpy arrays; their meaning is not known here.
+Every object frees its native part, and keeps alive what that points to.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import enum
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,228 +20,59 @@ import numpy.typing as npt
 
 from ..errors import CompileError, Error, NotConverged, RoomError
 from .library import Library, Stop, host, load
+from .shared import SHARED, numbers
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 Bounds = npt.NDArray[np.float64]
 
-
-class Change(enum.IntEnum):
-    """The steps of an incremental update, see `codegen/rules/incremental/changing.py`."""
-
-    BEGIN = 0
-    MARK = 1
-    """Marks all items that a fact reaches."""
-    DELETE = 2
-    """Deletes the marked items."""
-    DERIVE = 3
-    """Rederives them from the items that stayed."""
-    ADD = 4
-    """Adds facts."""
-
-
-class Collecting(enum.IntFlag):
-    """What is collected of derivations: `dynagrad::Collected::How`."""
-
-    ALL = 0
-    COUNTS = 1
-    """Nothing of instances but how many there are."""
-    SIDES = 2
-    """Also how items are derived that only have to be derived."""
+Change = numbers("Change")
+"""The steps of an incremental update."""
+Collecting = numbers("Collecting", enum.IntFlag)
+"""What is collected of derivations."""
+Ending = numbers("Ending")
+"""What became of an example."""
+Failure = numbers("Failure")
+"""How a guarded call ended early."""
+STATUS: dict[int, str] = {number: name.lower().removeprefix("at_") for name, number in SHARED.numbers("Status").items()}
+"""How a run ended, by the status of its report."""
+LARGE = SHARED.constant("kLargeBlock")
+"""From this many bytes on, arrays of results are native blocks."""
+EXTERNAL = ctypes.PYFUNCTYPE(*SHARED.callback("External"))
 
 
 class Settings(ctypes.Structure):
-    """`dynagrad::Settings`; -1 means no limit."""
+    """The limits of a run; those that are not given are none."""
 
-    _fields_ = (
-        ("max_pops", ctypes.c_int64),
-        ("timeout_ns", ctypes.c_int64),
-        ("max_items", ctypes.c_int64),
-        ("max_bytes", ctypes.c_int64),
-        ("until_table", ctypes.c_int64),
-        ("until_cell", ctypes.c_int64),
-        ("pause_ns", ctypes.c_int64),
-        ("tolerance", ctypes.c_double),
-        ("stopped", ctypes.c_int64),  # 0: in no stage, as far as is known
-        ("refine", ctypes.c_int64),
-    )
+    _fields_ = SHARED.fields("Settings")
+
+    def __init__(self, **limits: float) -> None:
+        super().__init__(**{**_NO_LIMITS, **limits})
 
 
-class Backward(ctypes.Structure):
-    """`dynagrad::Backward`: functions of the library that has the backward pass."""
-
-    _fields_ = tuple((name, ctypes.c_void_p) for name in ("open", "seed", "backward", "rows"))
-
-
-class Examples(ctypes.Structure):
-    """`dynagrad::Examples`."""
-
-    _fields_ = (
-        ("count", ctypes.c_int64),
-        ("tables", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("world", "facts", "weights", "constants", "settings")),
-        ("goal", ctypes.c_int64),
-        ("width", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("arguments", "ending", "words", "backward")),
-        ("of_log", ctypes.c_int64),
-        ("cotangent", ctypes.c_void_p),
-        ("keys", ctypes.c_int64),
-        *((name, ctypes.c_void_p) for name in ("table", "rows", "given", "own", "total")),
-        ("part", ctypes.c_int64),
-        ("single", ctypes.c_void_p),
-    )
-
-
-class Ending(IntEnum):
-    """`dynagrad::Ending`: what became of an example."""
-
-    PLAIN = 0
-    UNDERIVED = 1
-    APART = 2
-
-
-_COUNTS = (
-    "status",
-    "partial",
-    "pops",
-    "updates",
-    "items",
-    "bytes",
-    "peak",
-    "nanoseconds",
-    "pending",
-    "underflow",
-    "error_table",
-    "error_cell",
-    "stage",
-    "tape",
-)
+_NO_LIMITS = SHARED.defaults("Settings")
 
 
 class Report(ctypes.Structure):
-    """`dynagrad::Report`."""
+    """What a run did."""
 
-    _fields_ = (
-        *((name, ctypes.c_int64) for name in _COUNTS),
-        ("error_bound", ctypes.c_double),
-        ("radius", ctypes.c_double),
-        ("critical", ctypes.c_int64),
-        ("unfinished", ctypes.c_int64),
-    )
+    _fields_ = SHARED.fields("Report")
 
 
-STATUS = (
-    "done",
-    "max_pops",
-    "timeout",
-    "until",
-    "items",
-    "bytes",
-    "bad_value",
-    "interrupted",
-    "integer_overflow",
-    "paused",
-    "two_values",
-    "host_error",
-    "bad_adjoint",
-    "unsettled",
-    "function_failed",
-    "diverges",
-    "cyclic",
-    "near_critical",
-    "quiet",
-    "no_order",
-    "no_memory",
-)
+Examples = SHARED.structure("Examples")
+"""Examples that are run in one call."""
+
+TermNode = SHARED.structure("TermNode")
+"""A term without its arguments."""
+
+_ENGINE = ("dg_failure", "dg_world_", "dg_terms_", "dg_facts_", "dg_weights_", "dg_chart_", "dg_forest_", "dg_examples")
+_BACKWARD = ("dg_adjoints_", "dg_block_", "dg_tape_")
+"""How the names of functions begin: of any program, and of those of the library with the backward pass."""
 
 
-class Failure(IntEnum):
-    """`dynagrad::Failure`: how a guarded call ended early."""
-
-    NONE = 0
-    LIMITED = 1
-    EXHAUSTED = 2
-    STOPPED = 3
-    LATE = 4
-
-
-LARGE = 1 << 20  # from this many bytes on, arrays of results are native blocks
-
-_P, _I, _L = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-
-
-class _Made(ctypes.c_void_p):
-    """The result type of functions that make an object: null where memory ran out."""
-
-
-class _Failure(ctypes.c_int64):
-    """The result type of other functions that allocate: a `dynagrad::Failure`."""
-
-
-_FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "world_new": (_Made, _P),
-    "failure": (_L,),
-    "world_free": (None, _P),
-    "world_limit": (None, _P, _L),
-    "world_domains": (_Failure, _P, _L, _P, _P),
-    "world_rank": (_Failure, _P, _L, _P, _L),
-    "world_constants": (_Failure, _P, _L, _P),
-    "terms_make": (_Failure, _P, _L, _P, _P, _P, _P, _P),
-    "terms_count": (_L, _P),
-    "terms_node": (None, _P, _I, _P, _P, _I),
-    "terms_find": (_I, _P, _I, _I, _P, _I),
-    "facts_new": (_Made, _P, _L, _P, _L, _L, _P, _P),
-    "facts_rows": (_L, _P),
-    "facts_free": (None, _P),
-    "weights_new": (_Made, _L, _P, _P, _L, _P, _P),
-    "weights_free": (None, _P),
-    "chart_new": (_Made, _P, _P, _P, _P),
-    "chart_size": (_L,),
-    "chart_record": (None, _P),
-    "chart_free": (None, _P),
-    "chart_run": (None, _P, _P, _P, _P, _P),
-    "chart_change": (_Failure, _P, _L, _L, _P, _P, _L, _P),
-    "chart_swap": (_Failure, _P, _L, _P, _P, _L),
-    "chart_restore": (_Failure, _P, _L, _P, _P, _P, _L, _P),
-    "chart_bounds": (_L, _P, _L, _P, _L),
-    "chart_fact": (_L, _P, _L, _P, _P),
-    "chart_get": (_L, _P, _L, _P, _P),
-    "chart_items": (_L, _P, _L, _P, _P, _L),
-    "chart_pending": (_L, _P, _L, _P, _P, _L),
-    "chart_arguments": (None, _P, _L, _L, _P),
-    "chart_locate": (_L, _P, _L, _P),
-    "chart_external": (None, _P, _L, _P),
-    "chart_message": (ctypes.c_char_p, _P),
-    "chart_blamed": (ctypes.c_char_p, _P),
-    "chart_disagree": (ctypes.POINTER(ctypes.c_double), _P),
-    "chart_cycle": (_L, _P, _P, _P, _L),
-    "forest_collect": (None, _P, _P, _P, _L, _P, _L, _L, _P, _P),
-    "forest_sizes": (None, _P, _P),
-    "forest_take": (_Made, _P, _P, _P),
-    "forest_free": (None, _P),
-    "forest_arguments": (None, _P, _L, _P, _L, _P),
-    "examples": (_L, _P, _P, _P),
-}
-
-_ADJOINT_FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "adjoints_open": (_Failure, _P),
-    "adjoints_close": (None, _P),
-    "adjoints_seed": (_L, _P, _L, _P, _P, _L),
-    "adjoints_backward": (_L, _P, _P, _L, _P, _P),
-    "adjoints_item": (_L, _P, _L, _P, _P, _L),
-    "adjoints_items": (_L, _P, _L, _P, _L),
-    "adjoints_rows": (_Failure, _P, _L, _P, _P),
-    "block_new": (_Made, _L),
-    "block_free": (None, _P),
-    "tape_pops": (_L, _P, _P, _P, _L),
-}
-
-EXTERNAL = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_uint64))
-
-
-def out_of_memory(failure: Failure) -> Error:
+def out_of_memory(failure: int) -> Error:
     """The error where memory ran out: that under a limit, or that of the system."""
-    if failure is Failure.LIMITED:
+    if failure == Failure.LIMITED:
         return NotConverged(
             "there is not enough room under the limit on bytes that the chart was run with; run it with a larger "
             "max_bytes"
@@ -253,11 +82,11 @@ def out_of_memory(failure: Failure) -> Error:
     )
 
 
-def _ended_early(failure: Failure) -> BaseException:
+def _ended_early(failure: int) -> BaseException:
     """The error where an object could not be made."""
-    if failure is Failure.STOPPED:  # by another thread
+    if failure == Failure.STOPPED:  # by another thread
         return KeyboardInterrupt()
-    if failure is Failure.LATE:
+    if failure == Failure.LATE:
         return NotConverged("the limit on time was met while facts were loaded; raise timeout. There is no chart")
     return out_of_memory(failure)
 
@@ -269,7 +98,7 @@ def _until(stop: Stop | None) -> tuple[int, int, int | None]:
 
 def _went(failure: int, function: object, arguments: tuple[Any, ...]) -> None:
     if failure:
-        raise out_of_memory(Failure(failure))
+        raise out_of_memory(failure)
 
 
 def _address(array: npt.NDArray[Any]) -> int:
@@ -287,38 +116,39 @@ class Engine:
 
     def __init__(self, path: Path, backward: Path | None = None) -> None:
         self.path, self.goes_back = path, backward is not None
-        self.backward: Backward | None = None
+        self.backward: ctypes.Structure | None = None
         """The functions of the backward pass, for native code."""
         library = load(path)
-        self._take(library, _FUNCTIONS)
+        self._take(library, _ENGINE)
         if backward is not None:
-            self._take(load(backward), _ADJOINT_FUNCTIONS)
-            used: tuple[Any, ...] = (self.adjoints_open, self.adjoints_seed, self.adjoints_backward, self.adjoints_rows)
-            self.backward = Backward(*(ctypes.cast(f, ctypes.c_void_p).value for f in used))
-            size = load(backward).function("dg_chart_size", _L)()
+            self._take(load(backward), _BACKWARD)
+            used: Any = {name: getattr(self, f"adjoints_{name}") for name in SHARED.members("Backward")}
+            addresses = {name: ctypes.cast(f, ctypes.c_void_p).value for name, f in used.items()}
+            self.backward = SHARED.structure("Backward")(**addresses)
+            size = load(backward).shared("dg_chart_size")()
             if size != self.chart_size():
                 raise CompileError(
                     f"charts of {path} have {self.chart_size()} bytes, those of {backward} {size}\n"
                     "  this is a defect of Dynagrad; delete the cache folder, and report it if that does not help"
                 )
 
-    def _take(self, library: Library, functions: dict[str, tuple[Any, ...]]) -> None:
-        """Declares functions of a library as attributes. One with a single pass has only those of this pass."""
-        for name, (result, *arguments) in functions.items():
-            plain = _P if result is _Made else _L if result is _Failure else result
-            function = library.function(f"dg_{name}", plain, *arguments)
-            if result is _Made:
-                function.errcheck = self._made  # type: ignore[attr-defined]  # of functions of ctypes
-            elif result is _Failure:
-                function.errcheck = _went  # type: ignore[attr-defined]  # functions take attributes
-            setattr(self, name, function)
+    def _take(self, library: Library, beginnings: tuple[str, ...]) -> None:
+        """Declares functions of a library as attributes, without the "dg_" of their names."""
+        for name in (name for name in SHARED.names("function") if name.startswith(beginnings)):
+            function: Any = library.shared(name)
+            signature = SHARED.signature(name)
+            if signature.makes:
+                function.errcheck = self._made
+            elif signature.fails:
+                function.errcheck = _went
+            setattr(self, name.removeprefix("dg_"), function)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:  # for type checkers: the functions set above
         raise AttributeError(name)
 
     def _made(self, pointer: int | None, function: object, arguments: tuple[Any, ...]) -> int:
         if pointer is None:
-            raise _ended_early(Failure(self.failure()))
+            raise _ended_early(self.failure())
         return pointer
 
     @staticmethod
@@ -379,13 +209,13 @@ class World:
 
     def term(self, number: int) -> tuple[int, int, list[int]]:
         """Kind, payload and arguments of a term."""
-        out, room = np.zeros(3, np.int32), 8
+        node, room = TermNode(), 8
         while True:
             arguments = np.zeros(room, np.int32)
-            self.engine.terms_node(self.pointer, number, _address(out), _address(arguments), room)
-            if out[2] <= room:
-                return int(out[0]), int(out[1]), arguments[: out[2]].tolist()
-            room = int(out[2])
+            self.engine.terms_node(self.pointer, number, ctypes.addressof(node), _address(arguments), room)
+            if node.arity <= room:
+                return node.kind, node.payload, arguments[: node.arity].tolist()
+            room = node.arity
 
 
 class FactTable:
@@ -478,7 +308,7 @@ class NativeChart:
         )
         return self.report
 
-    def change(self, step: Change, table: int = 0, rows: Codes | None = None, words: Words | None = None) -> None:
+    def change(self, step: int, table: int = 0, rows: Codes | None = None, words: Words | None = None) -> None:
         """One step of an incremental update; only for plans made for these."""
         codes = np.ascontiguousarray(rows if rows is not None else np.zeros((0, 1)), np.int32)
         values = np.ascontiguousarray(words if words is not None else np.zeros(1), np.uint64)
@@ -551,7 +381,7 @@ class NativeChart:
         arguments: Sequence[int],
         settings: Settings,
         most: int,
-        how: Collecting = Collecting.ALL,
+        how: int = Collecting.ALL,
         stop: Stop | None = None,
     ) -> str:
         """Collects the derivations of an item, `most` instances; says how it ended."""
@@ -571,21 +401,22 @@ class NativeChart:
 
     def collected(self) -> tuple[int, int, int, int]:
         """How many items, instances, antecedents and given facts were collected."""
-        sizes = np.zeros(4, np.int64)
-        self.engine.forest_sizes(self.pointer, _address(sizes))
-        nodes, instances, antecedents, given = sizes.tolist()
-        return nodes, instances, antecedents, given
+        sizes = SHARED.structure("ForestSizes")()
+        self.engine.forest_sizes(self.pointer, ctypes.addressof(sizes))
+        return sizes.nodes, sizes.instances, sizes.antecedents, sizes.givens
 
-    def forest(self, width: int) -> tuple[list[npt.NDArray[Any]], Words]:
-        """What was collected: the arrays of `dynagrad::Collected`, now the caller's, and the words of values."""
+    def forest(self, width: int) -> tuple[dict[str, npt.NDArray[Any]], Words]:
+        """What was collected: arrays, now the caller's, by the names in the header, and the words of values."""
         nodes, instances, antecedents, given = self.collected()
-        places = (ctypes.c_void_p * 8)()
+        arrays = SHARED.structure("ForestArrays")()
         words = np.zeros((nodes, width), np.uint64)
-        kept = _NativeMemory(self.engine.forest_take(self.pointer, ctypes.addressof(places), _address(words)))
+        kept = _NativeMemory(self.engine.forest_take(self.pointer, ctypes.addressof(arrays), _address(words)))
         _finally(kept, self.engine.forest_free, kept.pointer)
-        kinds = (np.uint64, np.uint32, np.uint32, np.uint8, np.int32, np.uint32, np.int32, np.uint32)
-        counts = (nodes, nodes, nodes, nodes, instances, instances + 1, antecedents, given)
-        return [_view(kept, p, n, k) for p, n, k in zip(places, counts, kinds, strict=True)], words
+        counts = {"rule": instances, "first": instances + 1, "antecedent": antecedents, "given": given}
+        return {
+            name: _view(kept, getattr(arrays, name), counts.get(name, nodes), member.target)
+            for name, member in SHARED.members("ForestArrays").items()
+        }, words
 
     def places(self, table: int, cells: npt.NDArray[np.int64], arity: int) -> Codes:
         """The arguments of places of a table, a row for each."""
@@ -663,5 +494,5 @@ class NativeChart:
         codes = np.array([*arguments, 0], np.int32)
         cell = int(self.engine.chart_locate(self.pointer, table, _address(codes)))
         if cell < -1:
-            raise out_of_memory(Failure(self.engine.failure()))
+            raise out_of_memory(self.engine.failure())
         return cell

@@ -18,12 +18,10 @@ from typing import Any
 
 from ..errors import CompileError
 from ..forks import renewed
+from .shared import SHARED
 
-
-class _Host(ctypes.Structure):
-    """`dynagrad::Host`: pointers to functions of the interpreter."""
-
-    _fields_ = (("save", ctypes.c_void_p), ("restore", ctypes.c_void_p), ("check", ctypes.c_void_p))
+Host = SHARED.structure("Host")
+"""Pointers to functions of the interpreter."""
 
 
 def _pointer(name: str) -> int | None:
@@ -32,8 +30,8 @@ def _pointer(name: str) -> int | None:
 
 # Made once: the functions have the same addresses after a fork. Only the main thread runs signal handlers, so other
 # threads need not take the lock back.
-_MAIN = _Host(_pointer("PyEval_SaveThread"), _pointer("PyEval_RestoreThread"), _pointer("PyErr_CheckSignals"))
-_OTHER = _Host(_MAIN.save, _MAIN.restore, None)
+MAIN = Host(_pointer("PyEval_SaveThread"), _pointer("PyEval_RestoreThread"), _pointer("PyErr_CheckSignals"))
+_OTHER = Host(MAIN.save, MAIN.restore, None)
 
 
 def host() -> int:
@@ -42,7 +40,7 @@ def host() -> int:
     >>> host() == host()
     True
     """
-    return ctypes.addressof(_MAIN if threading.current_thread() is threading.main_thread() else _OTHER)
+    return ctypes.addressof(MAIN if threading.current_thread() is threading.main_thread() else _OTHER)
 
 
 class Stop:
@@ -119,6 +117,11 @@ class Library:
             raise CompileError(f"the compiled library {self.path} has no function {name!r}") from None
         found.restype, found.argtypes = result, arguments
         return found
+
+    def shared(self, name: str) -> Callable[..., Any]:
+        """The function of that name that `shared.h` declares."""
+        signature = SHARED.signature(name)
+        return self.function(name, signature.result, *signature.parameters)
 
     def text(self, name: str) -> str:
         """The exported array of characters of that name.

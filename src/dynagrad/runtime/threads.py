@@ -7,15 +7,15 @@ most 8, since most loops over arrays are bound by memory.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 
 from ..arguments import from_environment
 from ..forks import renewed
 from .library import Library
+from .shared import SHARED
 
-_MOST = 64
+_MOST = SHARED.constant("kMostThreads")
 _lock = renewed(threading.RLock())
 _pool: tuple[Library, int] | None = None  # the library that has it, and the address of its `run_in_pool`
 
@@ -40,9 +40,9 @@ def attach(library: Library, count: int | None = None) -> None:
     global _pool
     with _lock:
         if _pool is None:
-            _pool = library, library.function("dg_pool", ctypes.c_void_p)()
+            _pool = library, library.shared("dg_pool")()
             if hasattr(os, "register_at_fork"):
-                forget = library.function("dg_forget_pool", None)
+                forget = library.shared("dg_forget_pool")
                 os.register_at_fork(after_in_child=forget)
         pool = _pool[1]
-    library.function("dg_parallel", None, ctypes.c_void_p, ctypes.c_int64)(pool, count or threads())
+    library.shared("dg_parallel")(pool, count or threads())

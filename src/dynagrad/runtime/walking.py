@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CompileError
 from . import calling
 from .compiling import cache
 from .library import Library, load
+from .shared import SHARED, numbers
 
-MOST_LEAVES = 512
+MOST_LEAVES = SHARED.constant("kMostLeaves")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def unfit(*leaves: Any) -> object:
     return UNFIT
 
 
-_LEAF, _LIST, _TUPLE, _DICT, _KNOWN = range(5)  # `Part` of walk.hpp
+_PART = numbers("Part")
 
 
 def count(structure: Structure) -> int:
@@ -104,82 +104,51 @@ def walker(
     library = _library()
     codes = [(ctypes.c_int32 * max(1, len(c)))(*c) for c in (taken, built)]
     addresses = (ctypes.c_void_p * max(1, len(objects)))(*map(id, objects))
-    walk = _Walk(
-        *map(ctypes.addressof, codes),
-        ctypes.addressof(addresses),
-        id(flat),
-        id(otherwise),
-        id(UNFIT),
-        len(arguments),
-        int(single),
+    walk = Pytree(
+        **dict(zip(("in", "out"), map(ctypes.addressof, codes), strict=True)),
+        objects=ctypes.addressof(addresses),
+        flat=id(flat),
+        otherwise=id(otherwise),
+        unfit=id(UNFIT),
+        arguments=len(arguments),
+        single=int(single),
     )
     method = calling.method_of(library, "dg_walk", getattr(flat, "__name__", "walk"))
     held = (ctypes.addressof(walk), walk, codes, addresses, objects, flat, otherwise, method, library)
     return calling.builtin_of(method, held)
 
 
-class _Walk(ctypes.Structure):
-    """`Walk` of walk.hpp."""
+Pytree = SHARED.structure("Pytree")
+"""A walk: two structures as numbers, and the objects that these speak of."""
 
-    _fields_ = (
-        ("in", ctypes.c_void_p),
-        ("out", ctypes.c_void_p),
-        ("objects", ctypes.c_void_p),
-        ("flat", ctypes.c_void_p),
-        ("otherwise", ctypes.c_void_p),
-        ("unfit", ctypes.c_void_p),
-        ("arguments", ctypes.c_int64),
-        ("single", ctypes.c_int64),
-    )
+Walking = SHARED.structure("Walking")
+"""Functions and objects of the interpreter, for walks."""
 
 
 def _encode(structure: Structure, codes: list[int], objects: list[Any]) -> None:
     """Appends a structure in preorder to `codes`, and its keys and fixed values to `objects`."""
     match structure:
         case Leaf():
-            codes.append(_LEAF)
+            codes.append(_PART.LEAF)
         case Fixed(value=value):
-            codes += [_KNOWN, len(objects)]
+            codes += [_PART.KNOWN, len(objects)]
             objects.append(value)
         case Sequenced(kind=kind, parts=parts):
-            codes += [_LIST if kind is list else _TUPLE, len(parts)]
+            codes += [_PART.LIST if kind is list else _PART.TUPLE, len(parts)]
             for part in parts:
                 _encode(part, codes, objects)
         case Keyed(keys=keys, parts=parts):
-            codes += [_DICT, len(parts), *range(len(objects), len(objects) + len(keys))]
+            codes += [_PART.DICT, len(parts), *range(len(objects), len(objects) + len(keys))]
             objects.extend(keys)
             for part in parts:
                 _encode(part, codes, objects)
 
 
-_FUNCTIONS = (
-    "PyLong_AsLongLong",
-    "PyTuple_GetItem",
-    "PyTuple_Size",
-    "PyTuple_New",
-    "PyTuple_SetItem",
-    "PyList_GetItem",
-    "PyList_Size",
-    "PyList_New",
-    "PyList_SetItem",
-    "PyDict_Next",
-    "PyDict_Size",
-    "PyDict_New",
-    "PyDict_SetItem",
-    "PyObject_Vectorcall",
-    "Py_IncRef",
-    "Py_DecRef",
-)
-
-
 @functools.cache
 def _library() -> Library:
     """The library that all walkers call."""
-    functions = [ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value for name in _FUNCTIONS]
-    pointers = [*functions, *map(id, (list, tuple, dict))]
-    table = (ctypes.c_void_p * len(pointers))(*pointers)
+    types = {"list_type": id(list), "tuple_type": id(tuple), "dict_type": id(dict)}
     library = load(cache.build("#include <dynagrad/calls/walk.hpp>\n"))
-    take = library.function("dg_walking", ctypes.c_bool, ctypes.c_void_p, ctypes.c_int64)
-    if not take(ctypes.addressof(table), ctypes.sizeof(table)):
-        raise CompileError(f"the table of pointers is not what {library.path} expects")
+    table = Walking(**calling.pointers("Walking"), **types)
+    library.shared("dg_walking")(ctypes.addressof(table))
     return library

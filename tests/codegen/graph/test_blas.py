@@ -22,7 +22,7 @@ using namespace dynagrad::graphs;
 
 static Blas kept;
 DYNAGRAD_EXPORT void with_blas(bool yes) {
-    if (blas.gemm != nullptr) kept = blas;
+    if (blas.dgemm != nullptr) kept = blas;
     blas = yes ? kept : Blas{};
 }
 DYNAGRAD_EXPORT void multiply(double* c, const double* a, const double* b, int64_t m, int64_t k, int64_t n, bool ta,

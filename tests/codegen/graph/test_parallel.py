@@ -17,6 +17,7 @@ from dynagrad.runtime.compiling import cache
 SOURCE = """
 #include <math.h>
 #include <dynagrad/graphs/parallel.hpp>
+using namespace dynagrad;
 using namespace dynagrad::graphs;
 
 DYNAGRAD_EXPORT void squares(const double* x, double* y, int64_t n, int64_t grain) {

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from ...errors import cut
 from ...facts.relation import AtomColumn, Column, IntColumn, TermColumn, atom_column, atom_key
-from ...facts.terms import Flat, Term, arguments_of, item_text, same_term, term_order, unflatten
+from ...facts.terms import ATOM, INTEGER, Flat, Term, arguments_of, item_text, same_term, term_order, unflatten
 from ...rules.syntax import Compound, Variable
 from ...rules.syntax import Term as SyntaxTerm
+from ...runtime.engine import TermNode
 from .encoding import flat_terms, syntax_value
 from .loading import Prepared
 
@@ -74,8 +75,8 @@ def code(prepared: Prepared, domain: int, value: Any) -> int | None:
     address = ctypes.addressof(parts)
     numbers: list[int] = []
     for node, (kind, payload) in enumerate(zip(flat.kind.tolist(), flat.payload.tolist(), strict=True)):
-        if kind:
-            payload = (atoms if kind == 1 else functors)[payload]
+        if kind != INTEGER:
+            payload = (atoms if kind == ATOM else functors)[payload]
             if payload < 0:
                 return None
         first, last = start[node], start[node + 1]
@@ -134,7 +135,7 @@ def decode_terms(prepared: Prepared, codes: Sequence[int]) -> list[Any]:
     world = prepared.chart.world
     read, pointer = world.engine.terms_node, world.pointer
     room = max((arity for _, arity in prepared.terms.functors), default=0)
-    head, parts = (ctypes.c_int32 * 3)(), (ctypes.c_int32 * (1 + room))()
+    head, parts = TermNode(), (ctypes.c_int32 * (1 + room))()
     head_address, parts_address = ctypes.addressof(head), ctypes.addressof(parts)
     nodes: dict[int, tuple[int, int, list[int]]] = {}
     stack = list(codes)
@@ -142,8 +143,7 @@ def decode_terms(prepared: Prepared, codes: Sequence[int]) -> list[Any]:
         number = stack.pop()
         if number not in nodes:
             read(pointer, number, head_address, parts_address, room)
-            kind, payload, arity = head
-            nodes[number] = (kind, payload, parts[:arity])
+            nodes[number] = (head.kind, head.payload, parts[: head.arity])
             stack.extend(nodes[number][2])
     order = sorted(nodes)  # children are made before parents
     place = {number: i for i, number in enumerate(order)}

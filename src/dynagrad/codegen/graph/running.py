@@ -20,16 +20,17 @@ from ...ir.types import DTYPES, Type
 from ...runtime import blas, library, threads
 from ...runtime.calling import Given, LeafType, callable_of, failure, glue
 from ...runtime.compiling import cache
+from ...runtime.shared import SHARED
 from ..effort import at_most
 from .calls import linear
 from .calls.failing import ERRORS
 from .emit import NAME, OBJECTS, PRELUDE, Text, emit
 from .unit import Hosted
 
-_COMPUTE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_int64, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p)
+_COMPUTE = ctypes.CFUNCTYPE(*SHARED.callback("HostOperations"))
 _FAILED = threading.local()
 _LONGEST = 9e9  # seconds, of which the nanoseconds fit 64 bits
-_SAVED = 2.0  # `kSaved` of call.hpp, in GB
+_SAVED = float(SHARED.constant("kSavedGigabytes"))
 
 
 def most_saved() -> int:
@@ -77,7 +78,7 @@ def attach(loaded: library.Library, text: Text, timeout: float | None = None) ->
     if "parallel" in text.uses:
         threads.attach(loaded)
     if text.saves or "heap" in text.uses:
-        loaded.function("dg_most_saved", None, ctypes.c_int64)(most_saved())
+        loaded.shared("dg_most_saved")(most_saved())
     if not text.addresses:
         return None
     arrays = [np.ascontiguousarray(node.attribute) for node in text.arrays]

@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...runtime.shared import SHARED
 from ..node import Node, intern
 from ..operation import Operation
 from ..types import boolean, heap, integer, real
 
-REAL, TRUTH, TAG, BUNDLE, FIRST = range(5)
+_KEYS = SHARED.numbers("CellKey")
+REAL, TRUTH, TAG, BUNDLE, FIRST = (_KEYS[f"{name}_CELL"] for name in ("REAL", "TRUTH", "TAG", "BUNDLE", "FIRST"))
 """The keys of reals, truth values, tags and bundles, and the first of all others."""
 
 

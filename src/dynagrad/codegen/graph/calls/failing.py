@@ -8,10 +8,11 @@ from ....errors import RunError
 from ....ir.code import code_of
 from ....ir.failures import FAILURES, RAISED
 from ....ir.node import Node
+from ....runtime.shared import SHARED
 from ...cxx import string
 from .status import Status, Written
 
-FIRST = 80  # `kFailure` in failure.hpp
+FIRST = SHARED.numbers("GraphOutcome")["FAILURE"]
 
 ERRORS = {FIRST + code: kind for code, (kind, _) in FAILURES.items()} | {FIRST + RAISED: RunError}
 """The exception for each status."""

@@ -10,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ....ir.types import Type
+from ....runtime.shared import SHARED
 from .model import Accumulator, Chunks, LoopNest, Total
+
+_MOST_PARTS: int = SHARED.constant("kMostParts")
 
 PART = 1 << 21
 """The least work of a chunk, in thirds of an addition or so: some 30 us."""
@@ -45,4 +48,4 @@ def parts_of(n: int, grain: int) -> int:
     parts = n // max(grain, 1)
     if parts < 8:
         return 1 if parts < 2 else 2 if parts < 4 else 4
-    return min(parts, 32)
+    return min(parts, _MOST_PARTS)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ....passes.index_forms import Form, flat, name
+from ....runtime.shared import SHARED
 from .model import (
     Accumulate,
     Addend,
@@ -34,8 +35,8 @@ from .model import (
 
 SHORT = 64
 """The most elements of a nest that is distributed."""
-VECTOR = 8
-"""The numbers of a vector, `kWidth` of `graphs/vectors.hpp`."""
+VECTOR = SHARED.constant("kWidth")
+"""The numbers of a vector."""
 ROOM = 1 << 14
 """The most bytes of temporary arrays, which are on the stack."""
 

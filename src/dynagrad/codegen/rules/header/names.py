@@ -51,7 +51,7 @@ _RUNTIME = frozenset(
     IndexTable Items Jets Keys LevelForm LevelTerm Levels LinearSystem Lines Log LogJets Logs Looking Mantissas
     Moving OfRows Ones Outcome Parts Patience Plain PlainJets PoppedRow Pops Posterior Queue Range Reached ReaderOf
     Real Relation RelationBase RelationOf Report Rescue Rounds RowLevels RowsAlong RuleCall SelectJets Selective
-    Settings Shelf Solved SolvedComponent Stack Status StretchOf System Table TableView Tape Terms Together
+    Settings Shelf Solved SolvedComponent Stack Status StretchOf System Table TableView Tape TermNode Terms Together
     Tropical Unlocked ValueReader Viterbi Watch Weights World __atomic_fetch_add __atomic_fetch_sub __attribute__
     __builtin_add_overflow __builtin_expect __builtin_mul_overflow __builtin_prefetch __builtin_reduce_and a
     absolute add add_64 add_along add_cells add_each add_each_64 add_eight add_facts add_lines add_logs add_long
@@ -62,14 +62,16 @@ _RUNTIME = frozenset(
     back_row back_scaled back_shifted back_stretch back_to before begin begin_of better better_apart blank bound
     bound_of build build_dense build_hashed by_edge bytes call_guarded came cell cell_of choose_units clear
     clock_gettime clock_ns close coarse_time column complete complete_row compress constant copy correct
-    correct_transposed count counted cover create delete_rank difference direct discard dispose divide done dot down
+    correct_transposed count counted cover create delete_rank dg_forget_blocks difference direct discard dispose divide
+    done dot down
     each_block each_eight each_row edge edges eight eight_of elapsed element end end_with enter enter_slot equal
     evaluate evaluate_at excess exp exp_from exp_near fact factor factor_dense factor_of factor_sparse facts fail
     failed fails far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find
     find_cycle find_hashed find_item find_rows finder finish finite first first_time fits fits_doubles flags_of
     for_heads forget free_slot fresh full full_now gather gather_apart get give graphs grid_along group grouping grow
     grown guarded handle has has_tangent hash hash_arguments hashed head heed heed_now hold in_range insert inside
-    interrupted is is_far is_local items jacobian jet join judge keep keep_logs kept_place key key_width kind late
+    interrupted is is_far is_local items jacobian jet join judge kMessage keep keep_logs kept_place key
+    key_width kind late
     lay_out ldexp leads_out leads_out_at least leave line lines_from link load locate log log1p_of log_from log_plus
     log_plus_from longjmp look loops lower magnify magnitude make mark mass measure memcmp memcpy memmove memset merge
     minus mix more most most_items move moves multiply narrow negligible new new_facts next next_level no_nearer node

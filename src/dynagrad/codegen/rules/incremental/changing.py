@@ -15,7 +15,6 @@ from collections.abc import Sequence
 
 from ....plan.model import Join, TableLayout
 from ....plan.traits import bounded, has_axioms, is_external, is_facts
-from ....runtime.engine import Change
 from ..context import ClassContext
 from ..rows.driving import write_driven
 from ..statements import JoinWriter, arguments_of
@@ -106,18 +105,18 @@ def write_rederive(context: ClassContext, table: TableLayout, heads: Sequence[Jo
 
 
 def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
-    """`change(step, ...)`, for the steps of `runtime.engine.Change`."""
+    """`change(step, ...)`, for the steps of `Change` in shared.h."""
     out = context.out
     tables = list(context.plan.tables.values())
     write_reach(context, (*facts, *drives))
     out.open("void change(int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t count)")
     out.line("halt = 0, budget = 0;")
     out.line(f"int32_t a[{max(1, *(t.arity for t in tables))}];")
-    out.open(f"if (step == {Change.BEGIN:d})")
+    out.open("if (step == kBegin)")
     out.line("marks.clear();")
     for table in context.derived:
         out.line(f"{context.names.table[table.key]}.marked.clear();")
-    out.close(f"}} else if (step == {Change.MARK:d}) {{  // mark")
+    out.close("} else if (step == kMark) {")
     out.depth += 1
     out.open("for (int64_t n = 0; n < count; n++)")
     write_mark_row(context)
@@ -127,7 +126,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     out.line("arguments(table_of(h), cell_of(h), a);")
     out.line("reach(table_of(h), a);")
     out.close()
-    out.close(f"}} else if (step == {Change.DELETE:d}) {{  // delete")
+    out.close("} else if (step == kDelete) {")
     out.depth += 1
     out.open("for (int64_t m = 0; m < marks.size; m++)")
     out.line("const int64_t cell = cell_of(marks[m]);")
@@ -141,7 +140,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
         ]
     out.switch("table_of(marks[m])", deleted, known=False)
     out.close()
-    out.close(f"}} else if (step == {Change.DERIVE:d}) {{  // derive")
+    out.close("} else if (step == kDerive) {")
     out.depth += 1
     out.open("for (int64_t m = 0; m < marks.size && !halt; m++)")
     out.line("const Handle h = marks[m];")
@@ -155,7 +154,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
         out.close()
     out.close()
     out.close()
-    out.close(f"}} else if (step == {Change.ADD:d}) {{  // add")
+    out.close("} else if (step == kAdd) {")
     out.depth += 1
     out.open("for (int64_t n = 0; n < count && !halt; n++)")
     out.line("const value_t x = semiring::read(words + n * semiring::words);")

@@ -9,15 +9,9 @@
 #include <time.h>
 
 #include <dynagrad/base/linked.hpp>
+#include <dynagrad/shared.h>
 
 namespace dynagrad {
-
-// What is needed of the interpreter. Any of the pointers may be null.
-struct Host {
-    void* (*save)();          // gives up the lock of this thread
-    void (*restore)(void*);   // takes it back
-    int (*check)();           // runs the handlers of signals that have come in; not zero if one raised
-};
 
 #if defined(_WIN32)
 extern "C" __declspec(dllimport) unsigned long long __stdcall GetTickCount64(void);

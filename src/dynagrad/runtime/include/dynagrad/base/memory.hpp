@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include <dynagrad/base/linked.hpp>
+#include <dynagrad/shared.h>
 
 // Placement, without the C++ library's <new>, which a compiler that comes alone may lack.
 namespace dynagrad {
@@ -52,8 +53,6 @@ struct alignas(16) Room {
     before = after = nullptr;
   }
 };
-
-enum Failure : int32_t { none = 0, limited = 1, exhausted = 2, stopped = 3, late = 4 };
 
 // Where a guarded call goes on when it ends early.
 struct Rescue {

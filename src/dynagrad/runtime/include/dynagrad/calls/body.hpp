@@ -15,38 +15,14 @@
 
 namespace dynagrad {
 
-// Why a body did not reach its end. Each stands for an exception of Python (the table is in calling.py); numbers from
-// kFirstOwn on are free for whoever writes bodies.
-enum Outcome : int64_t {
-    kDone = 0,
-    kInterrupted = 1,  // a signal's handler raised
-    kMemory = 2,
-    kRecursion = 3,
-    kIndex = 4,
-    kDivision = 5,
-    kValue = 6,
-    kFailed = 7,
-    kLate = 8,
-    kFirstOwn = 64,
-};
-
-struct Context {
-    static constexpr int64_t kMessage = 256;
-
-    const Host* host = nullptr;
-    char* message = nullptr;  // room for kMessage bytes, or null if nobody reads it
-    // What this function works with besides its inputs, as its text says: the same code may run with other data.
-    const void* const* given = nullptr;
-
-    // Notes what happened, cut where it does not fit; `return context->fail(kIndex, "row 7 of 5")`.
-    int64_t fail(int64_t status, const char* text) const {
-        if (message == nullptr) return status;
-        int64_t i = 0;
-        for (; i + 1 < kMessage && text[i] != 0; ++i) message[i] = text[i];
-        message[i] = 0;
-        return status;
-    }
-};
+// Notes what happened, cut where it does not fit; `return context->fail(kIndex, "row 7 of 5")`.
+inline int64_t Context::fail(int64_t status, const char* text) const {
+    if (message == nullptr) return status;
+    int64_t i = 0;
+    for (; i + 1 < kMessage && text[i] != 0; ++i) message[i] = text[i];
+    message[i] = 0;
+    return status;
+}
 
 // Lets Ctrl-C, and other threads, into a loop that may turn out long. As long as it is short it pays a decrement per
 // unit of work, and now and then a look at the clock; after a millisecond or a few the interpreter lock is given up, as

@@ -8,7 +8,7 @@
 namespace dynagrad {
 
 struct Best {
-  static constexpr uint32_t none = UINT32_MAX;
+  static constexpr uint32_t none = kNoInstance;
   Array<Key> key;                // of the best derivation that is not zero
   Array<uint32_t> instance;      // its last one; `none` where all derivations are zero
   int64_t unbounded = -1;        // a node whose derivations get better without end
@@ -36,7 +36,7 @@ struct Best {
     return equal(k, key[v]) && e != instance[v] && precedes(f, e, instance[v]);
   }
 
-  // 0: done; 1: a node has no best derivation; 2: interrupted.
+  // kUnlike: a node has no best derivation.
   int64_t find(const View& f, const Order& order, Unlocked& unlocked) {
     key.zeros(f.nodes);
     instance.filled(f.nodes, none);
@@ -44,28 +44,28 @@ struct Best {
     for (int64_t c = 0; c < order.count(); c++) {
       const uint32_t *from = &order.nodes[order.begin[c]], *to = order.nodes.data + order.begin[c + 1];
       if (!order.cyclic[c]) {
-        if (unlocked.interrupted(1)) return 2;
+        if (unlocked.interrupted(1)) return kHalted;
         each(f, *from);
         continue;
       }
       const int64_t how = dijkstra(f, order, (int32_t)c, from, to, unlocked);
-      if (how == 2) return 2;
-      if (how == 0) continue;
+      if (how == kHalted) return kHalted;
+      if (how == kComplete) continue;
       for (const uint32_t* v = from; v < to; v++) instance[*v] = none;
       bool changed = true;
       for (int64_t round = 0; changed; round++) {
         if (round > to - from + 1) {
           unbounded = *from;
-          return 1;
+          return kUnlike;
         }
         changed = false;
         for (const uint32_t* v = from; v < to; v++) {
-          if (unlocked.interrupted(1)) return 2;
+          if (unlocked.interrupted(1)) return kHalted;
           changed = each(f, *v) || changed;
         }
       }
     }
-    return 0;
+    return kComplete;
   }
 
  private:
@@ -84,7 +84,7 @@ struct Best {
     Key key;
     uint32_t node, instance;
   };
-  // 0: done; 1: something gets better by being used; 2: interrupted.
+  // kUnlike: something gets better by being used.
   int64_t dijkstra(const View& f, const Order& order, int32_t c, const uint32_t* from, const uint32_t* to,
                    Unlocked& unlocked) {
     const int64_t n = to - from;
@@ -125,14 +125,14 @@ struct Best {
     for (int64_t j = 0; j < ids.size; j++)
       if (!missing[j]) offer(j);
     while (heap.size && superior) {
-      if (unlocked.interrupted(1)) return 2;
+      if (unlocked.interrupted(1)) return kHalted;
       const Entry top = pop(heap);
       if (final[top.node] || !equal(top.key, key[from[top.node]])) continue;
       final[top.node] = 1;
       for (uint32_t u = at[top.node]; u < at[top.node + 1]; u++)
         if (!--missing[uses[u]]) offer(uses[u]);
     }
-    return superior ? 0 : 1;
+    return superior ? kComplete : kUnlike;
   }
   static void push(Array<Entry>& heap, const Entry& e) {
     heap.push(e);

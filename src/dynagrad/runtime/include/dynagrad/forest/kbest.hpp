@@ -30,7 +30,6 @@ struct KBest {
   Account* account;
   Array<Ranked*> of;             // by node; null where nobody asked
   Array<uint32_t> numbers;       // of derivations of antecedents, derivation after derivation
-  int64_t made = 0;              // candidates, for statistics
 
   KBest(const View& view, const Best& b, Account* a) : f(view), best(b), account(a), of(a), numbers(a) { of.zeros(f.nodes); }
   ~KBest() {
@@ -49,7 +48,6 @@ struct KBest {
     return false;
   }
   void push(Array<Derivation>& heap, const Derivation& d) {
-    made++;
     heap.push(d);
     sift(heap, heap.size - 1, d);
   }
@@ -84,7 +82,6 @@ struct KBest {
       if (!best.rate(f, e, k)) continue;
       const int64_t which = numbers.size;
       for (uint32_t i = 0; i < arity(e); i++) numbers.push(0);
-      made++;
       r.candidates.push({k, e, 0, which});
     }
     for (int64_t i = r.candidates.size / 2; i-- > 0;) {
@@ -98,14 +95,14 @@ struct KBest {
   }
   bool has(uint32_t v, uint32_t n) const { return of[v] && n < of[v]->found.size; }
 
-  // Sees to it that a node has derivation n. 0: it has; 1: there is none; 2: interrupted, and it may be asked again: how
+  // Sees to it that a node has derivation n. kUnlike: there is none; kHalted: it may be asked again, as how
   // far each node came stands in what it has.
   int64_t need(uint32_t root, uint32_t n, Unlocked& unlocked) {
     struct Frame { uint32_t node, n; };
     Array<Frame> frames;
     frames.push({root, n});
     while (frames.size) {
-      if (unlocked.interrupted()) return 2;
+      if (unlocked.interrupted()) return kHalted;
       const Frame at = frames[frames.size - 1];
       Ranked& r = ranked(at.node);
       if (r.found.size > (int64_t)at.n || r.exhausted) {
@@ -147,7 +144,7 @@ struct KBest {
       r.found.push(pop(r.candidates));
       r.expanded = false, r.next = 0;
     }
-    return has(root, n) ? 0 : 1;
+    return has(root, n) ? kComplete : kUnlike;
   }
   Key rate(uint32_t e, int64_t which) {
     Key found{f.own(e), f.rule[e] < 0 ? 0 : 1};
@@ -161,14 +158,14 @@ struct KBest {
     return found;
   }
 
-  // The instances of a derivation, each before those of its antecedents. 0: done; 1: more than `most`; 2: interrupted.
+  // The instances of a derivation, each before those of its antecedents. kUnlike: more than `most`.
   int64_t write(uint32_t root, uint32_t n, Array<uint32_t>& out, int64_t most, Unlocked& unlocked) {
     struct Frame { uint32_t node, n; };
     Array<Frame> frames;
     frames.push({root, n});
     while (frames.size) {
-      if (unlocked.interrupted()) return 2;
-      if (out.size >= most) return 1;
+      if (unlocked.interrupted()) return kHalted;
+      if (out.size >= most) return kUnlike;
       const Frame at = frames[--frames.size];
       const bool known = has(at.node, at.n);
       const uint32_t e = known ? of[at.node]->found[at.n].instance : best.instance[at.node];
@@ -178,7 +175,7 @@ struct KBest {
         if (u >= 0) frames.push({(uint32_t)u, known ? numbers[of[at.node]->found[at.n].which + i] : 0});
       }
     }
-    return 0;
+    return kComplete;
   }
 };
 

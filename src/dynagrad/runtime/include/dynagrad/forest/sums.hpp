@@ -10,9 +10,9 @@ namespace dynagrad {
 
 // The same number as a mantissa and an exponent, for any kind of weight: exp of a log.
 inline Weight as_product(const View& f, const Weight& w) {
-  if (f.kind == products) return w;
+  if (f.kind == kProducts) return w;
   if (w.m == -INFINITY) return {0, lowest};
-  if (f.kind == sizes) return {0.5, 1};
+  if (f.kind == kSizes) return {0.5, 1};
   const double bits = w.m * 1.4426950408889634074, whole = floor(bits);
   // the fraction from the log itself, where that is exact
   const double rest = fma(-whole, 0.69314718055994528623, w.m) - whole * 2.3190468138462995584e-17;
@@ -79,11 +79,11 @@ struct Sums {
     }
     return w;
   }
-  // 0: done; 1: component `next` is cyclic, and its sums are worked out elsewhere; 2: interrupted.
+  // kUnlike: component `next` is cyclic, and its sums are worked out elsewhere.
   int64_t find(const View& f, const Order& order, Unlocked& unlocked) {
     for (; next < order.count(); next++) {
-      if (unlocked.interrupted()) return 2;
-      if (order.cyclic[next]) return 1;
+      if (unlocked.interrupted()) return kHalted;
+      if (order.cyclic[next]) return kUnlike;
       const uint32_t v = order.nodes[order.begin[next]];
       int64_t most = INT64_MIN;
       double sum = 0;
@@ -95,7 +95,7 @@ struct Sums {
       }
       total[v] = scaled(sum, sum > 0 ? most : 0);
     }
-    return 0;
+    return kComplete;
   }
 
   // Makes columns of equal width of the shares of a node's instances, each of one instance and of its alias (Walker 1977,
@@ -142,26 +142,26 @@ struct Sums {
     const uint32_t i = from + (uint32_t)at;
     return at - (uint32_t)at < cut[i] ? i : alias[i];
   }
-  // 0: all nodes are divided; 2: interrupted.
+  // Divides all nodes.
   int64_t divide_all(const View& f, const Order& order, Unlocked& unlocked) {
     Scratch scratch;
     for (int64_t i = 0; i < order.nodes.size; i++) {
-      if (unlocked.interrupted()) return 2;
+      if (unlocked.interrupted()) return kHalted;
       divide(f, order.nodes[i], scratch);
     }
-    return 0;
+    return kComplete;
   }
 
-  // How often each instance is used in a derivation of the root, on average. 0: done; 1: there is a cyclic component, for
-  // which that is worked out elsewhere; 2: interrupted.
+  // How often each instance is used in a derivation of the root, on average. kUnlike: there is a cyclic component, for
+  // which that is worked out elsewhere.
   int64_t expect(const View& f, const Order& order, double* used, Unlocked& unlocked) {
     Array<double> of;
     Scratch scratch;
     of.zeros(f.nodes);
     of[f.root] = 1;
     for (int64_t c = order.count(); c-- > 0;) {
-      if (unlocked.interrupted()) return 2;
-      if (order.cyclic[c]) return 1;
+      if (unlocked.interrupted()) return kHalted;
+      if (order.cyclic[c]) return kUnlike;
       const uint32_t v = order.nodes[order.begin[c]];
       if (of[v] == 0) continue;
       divide(f, v, scratch);
@@ -172,7 +172,7 @@ struct Sums {
           if (f.antecedent[i] >= 0) of[f.antecedent[i]] += part;
       }
     }
-    return 0;
+    return kComplete;
   }
 };
 
@@ -230,13 +230,13 @@ struct Draws {
       }
     }
   }
-  // Antecedents that are facts given once are left out: whoever reads a draw knows them. 0: done; 1: a draw has more than
-  // `most` instances; 2: interrupted; 3: all derivations have weight zero.
+  // Antecedents that are facts given once are left out: whoever reads a draw knows them. kUnlike: a draw has more
+  // than `most` instances; kBeyond: all derivations have weight zero.
   int64_t take(const View& f, Sums& sums, uint64_t seed, int64_t from, int64_t to, int64_t most, Unlocked& unlocked) {
     Lane lane[lanes];
     Scratch scratch;
     instances.clear(), begin.clear(), log_probability.clear();
-    if (sums.total[f.root].m == 0) return 3;
+    if (sums.total[f.root].m == 0) return kBeyond;
     for (int64_t n = from; n < to; n += lanes) {
       const int64_t count = to - n < lanes ? to - n : lanes;
       for (int64_t k = 0; k < count; k++) {
@@ -250,8 +250,8 @@ struct Draws {
         for (int64_t k = 0; k < count; k++)
           if (lane[k].waiting.size) step(f, sums, lane[k], scratch), busy++;
         if (__builtin_expect((steps & 0xff) == 0xff, 0)) {
-          if (unlocked.interrupted(16)) return 2;
-          if (steps >= most) return 1;
+          if (unlocked.interrupted(16)) return kHalted;
+          if (steps >= most) return kUnlike;
         }
       }
       for (int64_t k = 0; k < count; k++) {
@@ -262,20 +262,20 @@ struct Draws {
         instances.size += out.size;
         log_probability.push(log(lane[k].p) + (double)lane[k].p_e * 0.69314718055994530942);
       }
-      if (unlocked.interrupted(lanes)) return 2;
+      if (unlocked.interrupted(lanes)) return kHalted;
     }
     begin.push(instances.size);
-    return 0;
+    return kComplete;
   }
 };
 
-// How many derivations the root has. 0: done; 1: infinitely many; 2: interrupted; 3: too many for 128 bits.
+// How many derivations the root has. kUnlike: infinitely many; kBeyond: too many for 128 bits.
 inline int64_t count_derivations(const View& f, const Order& order, Unlocked& unlocked, uint64_t* found) {
   Array<unsigned __int128> count;
   count.zeros(f.nodes);
   for (int64_t c = 0; c < order.count(); c++) {
-    if (unlocked.interrupted()) return 2;
-    if (order.cyclic[c]) return 1;
+    if (unlocked.interrupted()) return kHalted;
+    if (order.cyclic[c]) return kUnlike;
     const uint32_t v = order.nodes[order.begin[c]];
     unsigned __int128 sum = 0;
     for (uint32_t e = f.begin[v]; e < f.end[v]; e++) {
@@ -283,21 +283,21 @@ inline int64_t count_derivations(const View& f, const Order& order, Unlocked& un
       for (uint32_t i = f.first[e]; i < f.first[e + 1]; i++) {
         if (f.antecedent[i] < 0) continue;
         const unsigned __int128 x = count[f.antecedent[i]];
-        if (x >> 64 && product >> 64) return 3;
+        if (x >> 64 && product >> 64) return kBeyond;
         if (x >> 64 || product >> 64) {
           const unsigned __int128 big = x >> 64 ? x : product, small = x >> 64 ? product : x;
-          if (small && (big >> 64) * small >> 62) return 3;
+          if (small && (big >> 64) * small >> 62) return kBeyond;
         }
         product *= x;
       }
       sum += product;
-      if (sum >> 127) return 3;
+      if (sum >> 127) return kBeyond;
     }
     count[v] = sum;
   }
   const unsigned __int128 all = count[f.root];
   found[0] = (uint64_t)all, found[1] = (uint64_t)(all >> 64);
-  return 0;
+  return kComplete;
 }
 
 }  // namespace dynagrad

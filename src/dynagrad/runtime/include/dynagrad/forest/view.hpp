@@ -11,12 +11,6 @@
 
 namespace dynagrad {
 
-enum Kind : int64_t {
-  products = 0,   // weights are multiplied
-  sums = 1,       // they are added: logs, or costs with the other sign
-  sizes = 2,      // derivations have the weight one, or zero
-};
-
 struct Weight {
   double m = 0;      // 0, or 0.5 <= m < 1; where weights are added, the number itself, and -inf for zero
   int64_t e = 0;
@@ -35,28 +29,18 @@ inline Weight scaled(double m, int64_t e) {
 inline bool larger(const Weight& a, const Weight& b) { return a.e != b.e ? a.e > b.e : a.m > b.m; }
 inline bool same(const Weight& a, const Weight& b) { return a.e == b.e && a.m == b.m; }
 
-// The same layout as the ctypes structure in `forests/native.py`.
-struct View {
-  int64_t nodes, instances, antecedents, kind, root, rules, givens;
-  const uint32_t *begin, *end;   // the instances of a node
-  const int32_t* rule;           // of an instance; -1 - g for the given fact g
-  const uint32_t* first;         // of the antecedents of an instance
-  const int32_t* antecedent;     // ~n where only it counts that n is derived
-  const double* constant;        // the constant of each rule
-  const double* given;           // the weight of each given fact
-  const int64_t* rank;           // of nodes: the order in which ties are broken; null before that is asked for
-
+struct View : ForestView {
   double number(int64_t e) const { return rule[e] < 0 ? given[-1 - rule[e]] : constant[rule[e]]; }
-  Weight one() const { return kind == products ? Weight{0.5, 1} : Weight{0, 0}; }
+  Weight one() const { return kind == kProducts ? Weight{0.5, 1} : Weight{0, 0}; }
   Weight own(int64_t e) const { return weight(number(e)); }
   Weight weight(double x) const {
-    if (kind == products) return scaled(x, 0);
-    if (kind == sums) return {x, 0};
+    if (kind == kProducts) return scaled(x, 0);
+    if (kind == kSums) return {x, 0};
     return x != 0 ? Weight{0, 0} : Weight{-INFINITY, 0};
   }
-  bool nothing(const Weight& w) const { return kind == products ? w.m == 0 : w.m == -INFINITY; }
+  bool nothing(const Weight& w) const { return kind == kProducts ? w.m == 0 : w.m == -INFINITY; }
   Weight times(const Weight& a, const Weight& b) const {
-    if (kind != products) {
+    if (kind != kProducts) {
       const double sum = a.m + b.m;  // one that overflows is no zero: it stays, as the least of all, for an error
       return {sum == -INFINITY && !nothing(a) && !nothing(b) ? -0x1.fffffffffffffp1023 : sum, 0};
     }

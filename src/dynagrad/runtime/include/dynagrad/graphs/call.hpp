@@ -30,7 +30,6 @@
 namespace dynagrad::graphs {
 
 inline constexpr int64_t kMostFrames = int64_t{1} << 36;  // bytes, of all arrays that one call works with
-inline constexpr int64_t kSaved = int64_t{1} << 31;       // bytes, of one stack, where nobody says another number
 inline constexpr int64_t kMostSaved = int64_t{1} << 46;   // what may be said
 inline constexpr int64_t kMostKept = int64_t{1} << 30;    // bytes that stay when a call is over
 inline constexpr int64_t kMostDeep = 1 << 20;             // calls of functions in each other
@@ -105,7 +104,7 @@ class Pieces {
 // Never true, which compilers cannot know: where it is asked, a stretch of straight code ends for them.
 inline const volatile bool kNever = false;
 
-inline int64_t most_saved = kSaved;  // bytes, of one stack of this library
+inline int64_t most_saved = kSavedGigabytes << 30;  // bytes, of one stack of this library
 
 // The memory of a stack, as it is kept from call to call.
 struct Slot {
@@ -264,10 +263,6 @@ struct Workspace {
     inline static Workspace* idle[4] = {};
 };
 
-#if defined(DYNAGRAD_FAILURES) && (!defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME))
-extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_workspaces() { Workspace::forget(); }
-#endif
-
 // One call of the code of a graph.
 class Call {
   public:
@@ -324,7 +319,7 @@ class Call {
     DYNAGRAD_ONCE __attribute__((cold)) int64_t late() const {
         constexpr int64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
         const int64_t unit = limit_ % kSecond == 0 ? kSecond : limit_ % kMillisecond == 0 ? kMillisecond : 1000;
-        char said[Context::kMessage];
+        char said[kMessage];
         int at = number(said, say(said, 0, "a call takes more than "), limit_ / unit);
         at = say(said, at, unit == kSecond ? " seconds" : unit == kMillisecond ? " milliseconds" : " microseconds");
         said[say(said, at, ": does it end? `timeout` says how long it may take")] = 0;
@@ -333,7 +328,7 @@ class Call {
     int64_t memory() const { return context->fail(kMemory, "there is no memory for what a function works with"); }
     // A stack that became too long.
     DYNAGRAD_ONCE __attribute__((cold)) int64_t saved() const {
-        char said[Context::kMessage];
+        char said[kMessage];
         int at = most(said, say(said, 0, "a loop saves more than "));
         at = say(said, at, " for its way back, or than there is memory: does it end? dg.checkpoint saves less, and computes "
                            "the steps again; DYNAGRAD_SAVED_GB says how much a loop may save");
@@ -380,7 +375,7 @@ class Call {
         if (ended_ == Ended::stopped) return watch.late() ? late() : int64_t{kInterrupted};
         if (ended_ == Ended::deep) return context->fail(kRecursion, "a structure is nested too deep");
         if (ended_ == Ended::memory) return memory();
-        char said[Context::kMessage];
+        char said[kMessage];
         int at = most(said, say(said, 0, "lists, closures and other values whose kind the run decides take more than "));
         said[say(said, at, ": does the function end? DYNAGRAD_SAVED_GB says how much they may take")] = 0;
         return context->fail(kMemory, said);
@@ -436,8 +431,7 @@ class Call {
 
 // -- what is computed as a whole ---------------------------------------------------------------------------------------
 
-// An operation that Python computes. The function that does it is the first of what a call is given.
-using HostOperations = bool (*)(int64_t, const void* const*, void*);
+// An operation that Python computes.
 inline bool host_operation(const Call& call, int64_t which, const void* const* arguments, void* result) {
     const void* const* given = call.context->given;
     const auto compute = given == nullptr ? nullptr : reinterpret_cast<HostOperations>(const_cast<void*>(given[0]));
@@ -458,8 +452,12 @@ inline void cumsum(T* out, const T* x, int64_t outer, int64_t n, int64_t inner) 
 }  // namespace dynagrad::graphs
 
 #if !defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
-// How many bytes one loop of this library may save.
+namespace dynagrad {
+#if defined(DYNAGRAD_FAILURES)
+extern "C" __attribute__((visibility("default"), used)) inline void dg_forget_workspaces() { graphs::Workspace::forget(); }
+#endif
 extern "C" __attribute__((visibility("default"), used)) inline void dg_most_saved(int64_t bytes) {
-    dynagrad::graphs::most_saved = bytes < dynagrad::graphs::kMostSaved ? bytes : dynagrad::graphs::kMostSaved;
+    graphs::most_saved = bytes < graphs::kMostSaved ? bytes : graphs::kMostSaved;
 }
+}  // namespace dynagrad
 #endif

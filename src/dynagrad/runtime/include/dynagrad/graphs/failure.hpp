@@ -8,12 +8,10 @@
 
 namespace dynagrad::graphs {
 
-inline constexpr int64_t kFailure = 80;  // of the error with the number 0
-
 // The status of that error. The text may have a `%lld` and, after it, a `%.3g`.
 __attribute__((noinline, cold)) inline int64_t failure(const Call& call, int64_t code, const char* text, int64_t steps,
                                                        double change) {
-    char said[Context::kMessage];
+    char said[kMessage];
     snprintf(said, sizeof said, text, static_cast<long long>(steps), change);
     return call.context->fail(kFailure + code, said);
 }
@@ -21,7 +19,7 @@ __attribute__((noinline, cold)) inline int64_t failure(const Call& call, int64_t
 // The same for a text of the user's, with any numbers.
 __attribute__((noinline, cold, format(printf, 3, 4))) inline int64_t raised(const Call& call, int64_t code,
                                                                             const char* text, ...) {
-    char said[Context::kMessage];
+    char said[kMessage];
     va_list given;
     va_start(given, text);
     vsnprintf(said, sizeof said, text, given);

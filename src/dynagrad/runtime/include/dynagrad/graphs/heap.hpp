@@ -14,8 +14,7 @@ namespace dynagrad::graphs {
 struct CellData;
 using Cell = const CellData*;
 
-inline constexpr int kRealCell = 0, kTruthCell = 1, kTagCell = 2;
-inline constexpr int kMostParts = 500;
+inline constexpr int kMostInCell = 500;
 
 struct CellData {
     int32_t key;
@@ -54,7 +53,7 @@ inline Cell tag_cell(Call& call, int64_t serial) {
 inline Cell fresh_tag(Call& call) { return tag_cell(call, call.fresh_tag()); }
 template <int kKey, int kCount, class... Parts>
 inline Cell record(Call& call, Parts... parts) {
-    static_assert(kCount == sizeof...(Parts) && kCount <= kMostParts);
+    static_assert(kCount == sizeof...(Parts) && kCount <= kMostInCell);
     CellData* made = new_cell(call, kKey, kCount);
     int at = 0;
     ((made->part[at++] = parts), ...);

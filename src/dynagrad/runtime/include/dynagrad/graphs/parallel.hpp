@@ -22,8 +22,6 @@
 
 namespace dynagrad::graphs {
 
-inline constexpr int64_t kMostThreads = 64;
-inline constexpr int64_t kMostParts = 32;
 inline constexpr int64_t kGrain = 1 << 16;  // numbers, with little work for each, that are worth a part: some 30 us
 
 using Work = void (*)(void* data, int64_t part);
@@ -212,10 +210,11 @@ inline void in_parallel(int64_t n, int64_t grain, F&& f, int64_t unit = 8) {
 
 }  // namespace dynagrad::graphs
 
-// For runtime/threads.py: the pool of this library, and which pool this library is to use, with how many threads.
-DYNAGRAD_EXPORT void* dg_pool() { return reinterpret_cast<void*>(&dynagrad::graphs::run_in_pool); }
-DYNAGRAD_EXPORT void dg_forget_pool() { dynagrad::graphs::forget_pool(); }
-DYNAGRAD_EXPORT void dg_parallel(void* run, int64_t threads) {
-    dynagrad::graphs::run_parts = reinterpret_cast<dynagrad::graphs::Run>(run);
-    dynagrad::graphs::threads = threads < dynagrad::graphs::kMostThreads ? threads : dynagrad::graphs::kMostThreads;
+namespace dynagrad {
+DYNAGRAD_EXPORT void* dg_pool() { return reinterpret_cast<void*>(&graphs::run_in_pool); }
+DYNAGRAD_EXPORT void dg_forget_pool() { graphs::forget_pool(); }
+DYNAGRAD_EXPORT void dg_parallel(void* pool, int64_t threads) {
+    graphs::run_parts = reinterpret_cast<graphs::Run>(pool);
+    graphs::threads = threads < kMostThreads ? threads : kMostThreads;
 }
+}  // namespace dynagrad

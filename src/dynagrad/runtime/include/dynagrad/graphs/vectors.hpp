@@ -11,7 +11,6 @@
 
 namespace dynagrad::graphs::vector {
 
-inline constexpr int64_t kWidth = 8;  // the elements that are computed together: the last ones with zeros behind them
 
 // A function of each element.
 template <class F>

@@ -11,47 +11,6 @@
 
 namespace dynagrad {
 
-// The functions of the library that has the backward pass; they guard themselves.
-struct Backward {
-  int64_t (*open)(ChartBase*);
-  int64_t (*seed)(ChartBase*, int64_t table, const int32_t* arguments, const uint64_t* cotangent, int64_t whole);
-  int64_t (*backward)(ChartBase*, Report*, int64_t timeout_ns, const Host*, int32_t* stop);
-  int64_t (*rows)(const ChartBase*, int64_t table, const uint64_t* given, uint64_t* words);
-};
-
-enum class Ending : int64_t {
-  plain = 0,
-  underived = 1,  // it has no value, and no gradient
-  apart = 2,      // it is left to the caller
-};
-
-// The same layout as the ctypes structure in library code: eight-byte fields only. Of each example there is a row.
-struct Examples {
-  int64_t count, tables;
-  World* const* world;
-  FactTable* const* facts;          // by table
-  void* const* weights;             // by table
-  const uint64_t* constants;        // the same for all
-  const Settings* settings;
-  int64_t goal;                     // the table of the item that is asked for
-  int64_t width;                    // of a row of its arguments, which ends in a spare one
-  const int32_t* arguments;
-  Ending* ending;                   // out
-  uint64_t* words;                  // out: values
-  // The gradient of the sum of the goals, or of their logs, times cotangents: in semirings whose numbers are doubles.
-  const Backward* backward;         // null: values alone
-  int64_t of_log;
-  const double* cotangent;
-  int64_t keys;                     // tables whose rows it is by
-  const int64_t* table;
-  const int64_t* rows;
-  const uint64_t* const* given;     // the numbers of these rows; null: all one
-  double* const* own;               // room for a gradient by them
-  double* const* total;             // out: to which it is added
-  int64_t part;                     // so many examples are added up on their own, and then to what was before them
-  int64_t* single;                  // out, or null: whether each item of the chart has one instance, so one derivation
-};
-
 inline constinit thread_local Unlocked* waiting_for = nullptr;  // of the examples that this thread runs
 
 inline bool all_finite(const double* numbers, int64_t n) {
@@ -134,7 +93,7 @@ inline ChartBase* chart_of(const Examples& e, int64_t n) {
 DYNAGRAD_ONCE bool run_example(const Examples& e, int64_t n, Lent* lent, Unlocked* unlocked, int32_t* stop) {
   World* const world = e.world[n];
   if (e.settings->max_bytes >= 0) world->account.limit = e.settings->max_bytes;
-  Ending& ending = e.ending[n] = Ending::apart;
+  int64_t& ending = e.ending[n] = kApart;
   ChartBase* const c = chart_of(e, n);
   if (!c) return true;
   c->settings = *e.settings, c->unlocked = unlocked;
@@ -146,12 +105,12 @@ DYNAGRAD_ONCE bool run_example(const Examples& e, int64_t n, Lent* lent, Unlocke
     uint64_t* const words = e.words + n * c->reader->words;
     double value = 0;
     if (!c->get(e.goal, e.arguments + n * e.width, words)) {
-      ending = e.backward && e.of_log ? Ending::apart : Ending::underived;
+      ending = e.backward && e.of_log ? kApart : kUnderived;
     } else if (!e.backward) {
-      ending = Ending::plain;
+      ending = kPlain;
     } else if (memcpy(&value, words, 8), fabs(value) < INFINITY) {
       back = go_back(e, n, c, value, lent, stop);
-      if (back == Back::fine) ending = Ending::plain;
+      if (back == Back::fine) ending = kPlain;
     }
   }
   free_chart(c);
@@ -161,7 +120,7 @@ DYNAGRAD_ONCE bool run_example(const Examples& e, int64_t n, Lent* lent, Unlocke
 // Adds what was summed up in `lent` to the totals, through a chart of one of the examples. False where that cannot be.
 DYNAGRAD_ONCE bool add_lent(const Examples& e, Lent& lent) {
   for (int64_t n = 0; n < e.count; n++) {
-    if (e.ending[n] != Ending::plain) continue;
+    if (e.ending[n] != kPlain) continue;
     ChartBase* const c = chart_of(e, n);
     if (!c) return false;
     lent.give(e, c);
@@ -240,7 +199,7 @@ DYNAGRAD_ONCE int64_t run_examples(const Examples& e, const Host* host, int32_t*
     fine = e.backward ? lent.open() && run_all(part, &lent, unlocked, stop) : run_all(part, nullptr, unlocked, stop);
   }
   if (!fine && e.part >= e.count) run_all(e, nullptr, unlocked, stop);
-  else if (!fine) for (int64_t n = 0; n < e.count; n++) e.ending[n] = Ending::apart;
+  else if (!fine) for (int64_t n = 0; n < e.count; n++) e.ending[n] = kApart;
   const int64_t ran = unlocked.interrupted() ? -1 : e.count;
   waiting_for = before;
   return ran;

@@ -44,36 +44,6 @@ struct World {
   }
 };
 
-enum Status : int64_t {
-  done = 0, at_max_pops = 1, at_timeout = 2, at_until = 3, at_items = 4, at_bytes = 5,
-  bad_value = 6, interrupted = 7, integer_overflow = 8, paused = 9, two_values = 10, host_error = 11,
-  bad_adjoint = 12, unsettled = 13, function_failed = 14, diverges = 15, cyclic = 16, near_critical = 17,
-  at_quiet = 18, no_order = 19, no_memory = 20,
-};
-
-// The same layout as the ctypes structures in library code: eight-byte fields only.
-struct Settings {
-  int64_t max_pops = -1;
-  int64_t timeout_ns = -1;
-  int64_t max_items = -1;
-  int64_t max_bytes = -1;
-  int64_t until_table = -1;
-  int64_t until_cell = -1;
-  int64_t pause_ns = -1;
-  double tolerance = 1e-12;
-  int64_t stopped = 0;  // the stage that the run is known to stop in, from one; 0 where it comes to its end
-  int64_t refine = 1;   // whether the tolerance is lowered until what is still to come is under it
-};
-
-struct Report {
-  int64_t status = done, partial = 0, pops = 0, updates = 0, items = 0, bytes = 0, peak = 0, nanoseconds = 0;
-  int64_t pending = 0, underflow = 0, error_table = -1, error_cell = -1, stage = 0, tape = 0;
-  double error_bound = 0;  // of the values of solved components, relative; rounding apart
-  double radius = 0;       // of the component that diverges
-  int64_t critical = 0;    // solved components of which half the digits are all there is
-  int64_t unfinished = 0;  // iterated stages of which more is to come than the tolerance
-};
-
 DYNAGRAD_ONCE int64_t clock_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -275,40 +245,39 @@ struct Counter {
 
 // Integer arithmetic of arguments: what leaves 32 bits is remembered as a failure, never wrapped.
 struct Arithmetic {
-  int64_t overflow = 0;  // why there is no result: the first of these
-  static constexpr int64_t out_of_range = 1, by_zero = 2;
+  int64_t overflow = 0;  // why there is no result, a NoInteger: the first of them
   void failed(int64_t why) {
     if (!overflow) overflow = why;
   }
   int32_t narrow(int64_t x) {
-    if (__builtin_expect(x != (int32_t)x, 0)) failed(out_of_range);
+    if (__builtin_expect(x != (int32_t)x, 0)) failed(kOutOfRange);
     return (int32_t)x;
   }
   int64_t product(int64_t a, int64_t b) {
     int64_t c = 0;
-    if (__builtin_mul_overflow(a, b, &c)) failed(out_of_range);
+    if (__builtin_mul_overflow(a, b, &c)) failed(kOutOfRange);
     return c;
   }
   int64_t sum(int64_t a, int64_t b) {
     int64_t c = 0;
-    if (__builtin_add_overflow(a, b, &c)) failed(out_of_range);
+    if (__builtin_add_overflow(a, b, &c)) failed(kOutOfRange);
     return c;
   }
   int64_t difference(int64_t a, int64_t b) {
     int64_t c = 0;
-    if (__builtin_sub_overflow(a, b, &c)) failed(out_of_range);
+    if (__builtin_sub_overflow(a, b, &c)) failed(kOutOfRange);
     return c;
   }
   // Rounded down, as Python rounds; division by zero is a failure too.
   int64_t quotient(int64_t a, int64_t b) {
     if (b == 0 || (b == -1 && a == INT64_MIN)) {
-      failed(b == 0 ? by_zero : out_of_range);
+      failed(b == 0 ? kByZero : kOutOfRange);
       return 0;
     }
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
   }
   int64_t remainder(int64_t a, int64_t b) {
-    if (b == 0) failed(by_zero);
+    if (b == 0) failed(kByZero);
     if (b == 0 || b == -1) return 0;
     const int64_t rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;

@@ -40,12 +40,10 @@ struct Collected {
   explicit Collected(Account* a = nullptr)
       : item(a), begin(a), end(a), opened(a), queue(a), rule(a), first(a), antecedent(a), given(a) {}
 
-  enum How : int64_t { count_only = 1, with_sides = 2 };
-
   void start(int64_t limit, int64_t how) {
     item.clear(), begin.clear(), end.clear(), opened.clear(), queue.clear(), rule.clear(), first.clear();
     antecedent.clear(), given.clear();
-    instances = antecedents = 0, most = limit, counting = (how & count_only) != 0, sides = (how & with_sides) != 0;
+    instances = antecedents = 0, most = limit, counting = (how & kCounts) != 0, sides = (how & kSides) != 0;
   }
   // Everything goes from one to the other.
   void swap(Collected& other) {

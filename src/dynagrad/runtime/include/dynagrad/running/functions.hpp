@@ -16,7 +16,7 @@ namespace dynagrad {
 struct Functions {
   ChartBase* chart;
   graphs::Workspace* kept = nullptr;
-  char said[Context::kMessage] = {};
+  char said[kMessage] = {};
   Context context{nullptr, said};
 
   explicit Functions(ChartBase* c) : chart(c) {}

@@ -11,8 +11,8 @@
 namespace dynagrad {
 
 struct Terms {
-  enum Kind : int32_t { integer = 0, atom = 1, compound = 2 };
-  struct Node { int32_t kind, payload, first, arity; };  // payload: the integer, the atom, or the functor
+  enum Kind : int32_t { integer = kIntegerTerm, atom = kAtomTerm, compound = kCompoundTerm };
+  using Node = TermNode;
   const Terms* base = nullptr;
   int32_t offset = 0;
   Array<Node> nodes;

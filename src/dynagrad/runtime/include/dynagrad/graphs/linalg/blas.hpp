@@ -9,27 +9,7 @@
 
 namespace dynagrad::graphs {
 
-// BLAS and LAPACK as Fortran has them, with whole numbers of 32 bits; in the order of blas.py. All are null, or none.
-struct Blas {
-    void (*gemm)(const char* ta, const char* tb, const int* m, const int* n, const int* k, const double* alpha,
-                 const double* a, const int* lda, const double* b, const int* ldb, const double* beta, double* c,
-                 const int* ldc);
-    void (*gemv)(const char* t, const int* m, const int* n, const double* alpha, const double* a, const int* lda,
-                 const double* x, const int* incx, const double* beta, double* y, const int* incy);
-    void (*getrf)(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
-    void (*getrs)(const char* t, const int* n, const int* count, const double* a, const int* lda, const int* pivots,
-                  double* b, const int* ldb, int* info);
-    void (*getri)(const int* n, double* a, const int* lda, const int* pivots, double* work, const int* size, int* info);
-    void (*potrf)(const char* triangle, const int* n, double* a, const int* lda, int* info);
-};
-
 inline Blas blas{};  // of this library
-
-// Own numbers of status (the table is in blas.py): a matrix that cannot be divided by, one that has no Cholesky factor,
-// and a derivative that does not exist.
-inline constexpr int64_t kSingular = kFirstOwn;
-inline constexpr int64_t kNotPositive = kFirstOwn + 1;
-inline constexpr int64_t kNotDifferentiable = kFirstOwn + 2;
 
 // From these sizes on BLAS is quicker than the loops here, with two threads; below, its threads wait for each other.
 #if defined(__clang__)
@@ -44,9 +24,6 @@ inline constexpr int64_t kMostOfBlas = int64_t{1} << 30;  // it counts in 32 bit
 
 }  // namespace dynagrad::graphs
 
-// Takes over the table, of so many bytes; false if that is not the one described here.
-DYNAGRAD_EXPORT bool dg_blas(const dynagrad::graphs::Blas* table, int64_t bytes) {
-    if (bytes != static_cast<int64_t>(sizeof(dynagrad::graphs::Blas))) return false;
-    dynagrad::graphs::blas = *table;
-    return true;
-}
+namespace dynagrad {
+DYNAGRAD_EXPORT void dg_blas(const Blas* table) { graphs::blas = *table; }
+}  // namespace dynagrad

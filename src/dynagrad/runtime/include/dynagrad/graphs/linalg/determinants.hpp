@@ -22,7 +22,7 @@ inline int64_t determinant(Call& call, double* sign, double* log_size, double* d
     if (has_lapack(n)) {
         const int size = static_cast<int>(n);
         int info = 0;
-        blas.getrf(&size, &size, work.data, &size, pivots, &info);
+        blas.dgetrf(&size, &size, work.data, &size, pivots, &info);
         first = 1;
     } else {
         lu(work.data, n, pivots);
@@ -147,7 +147,7 @@ inline int64_t cofactors(Call& call, double* out, const double* a, int64_t n) {
     if (has_lapack(n)) {
         const int size = static_cast<int>(n);
         int info = 0;
-        blas.getrf(&size, &size, work.data, &size, pivots, &info);  // of the transpose
+        blas.dgetrf(&size, &size, work.data, &size, pivots, &info);  // of the transpose
         regular = info == 0;
         for (int64_t i = 0; i < n; ++i) --pivots[i];
     } else {
@@ -162,7 +162,7 @@ inline int64_t cofactors(Call& call, double* out, const double* a, int64_t n) {
             int info = 0;
             for (int64_t i = 0; i < n; ++i) ++pivots[i];
             memcpy(out, work.data, static_cast<size_t>(n * n) * 8);
-            blas.getri(&size, out, &size, pivots, work.data + n * n + n, &room, &info);  // of the transpose, as Fortran
+            blas.dgetri(&size, out, &size, pivots, work.data + n * n + n, &room, &info);  // of the transpose, as Fortran
             double* inverse = work.data;                                                 // has it: the inverse, here
             memcpy(inverse, out, static_cast<size_t>(n * n) * 8);
             transpose(out, inverse, n, n);

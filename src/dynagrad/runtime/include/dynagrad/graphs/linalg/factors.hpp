@@ -161,7 +161,7 @@ inline bool lu(double* a, int64_t n, int32_t* pivots) {
     return regular;
 }
 
-inline bool has_lapack(int64_t n) { return blas.getrf != nullptr && n >= kBlasRows && n < kMostOfBlas; }
+inline bool has_lapack(int64_t n) { return blas.dgetrf != nullptr && n >= kBlasRows && n < kMostOfBlas; }
 
 // Memory of a call, given back at the end of the block.
 class Borrowed {
@@ -204,13 +204,13 @@ inline int64_t solve(Call& call, double* x, const double* a, const double* b, in
         const int size = static_cast<int>(n), columns = static_cast<int>(m);
         int info = 0;
         double* right = m > 1 ? work.data + n * n + n : x;
-        blas.getrf(&size, &size, factors, &size, pivots, &info);
+        blas.dgetrf(&size, &size, factors, &size, pivots, &info);
         if (info > 0) return singular(call);
         if (m > 1)
             transpose(right, b, n, m);
         else
             memcpy(right, b, static_cast<size_t>(n) * 8);
-        blas.getrs("T", &size, &columns, factors, &size, pivots, right, &size, &info);
+        blas.dgetrs("T", &size, &columns, factors, &size, pivots, right, &size, &info);
         if (m > 1) transpose(x, right, m, n);
         return kDone;
     }
@@ -231,9 +231,9 @@ inline int64_t inverse(Call& call, double* x, const double* a, int64_t n) {
         int32_t* pivots = reinterpret_cast<int32_t*>(work.data + 64 * n);
         int info = 0;
         memcpy(x, a, static_cast<size_t>(n * n) * 8);
-        blas.getrf(&size, &size, x, &size, pivots, &info);
+        blas.dgetrf(&size, &size, x, &size, pivots, &info);
         if (info > 0) return singular(call);
-        blas.getri(&size, x, &size, pivots, work.data, &room, &info);
+        blas.dgetri(&size, x, &size, pivots, work.data, &room, &info);
         return kDone;
     }
     Borrowed ones(call, n * n);
@@ -246,11 +246,11 @@ inline int64_t inverse(Call& call, double* x, const double* a, int64_t n) {
 // The lower factor of a symmetric matrix, of which the lower triangle is read. `kNotPositive` if there is none.
 inline int64_t cholesky(Call& call, double* l, const double* a, int64_t n) {
     const auto bad = [&] { return call.context->fail(kNotPositive, "Matrix is not positive definite"); };
-    if (blas.potrf != nullptr && n >= kBlasSymmetric && n < kMostOfBlas) {
+    if (blas.dpotrf != nullptr && n >= kBlasSymmetric && n < kMostOfBlas) {
         const int size = static_cast<int>(n);
         int info = 0;
         memcpy(l, a, static_cast<size_t>(n * n) * 8);
-        blas.potrf("U", &size, l, &size, &info);
+        blas.dpotrf("U", &size, l, &size, &info);
         if (info > 0) return bad();
     } else {
         for (int64_t start = 0; start < n; start += kBlock) {

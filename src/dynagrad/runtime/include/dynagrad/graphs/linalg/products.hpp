@@ -203,10 +203,10 @@ inline void times_rows(double* __restrict y, const double* x, const double* a, i
 // y = a x, or a^T x; a has m rows and n columns as it is stored.
 inline void matvec(double* y, const double* a, const double* x, int64_t m, int64_t n, bool transposed = false,
                    bool add = false) {
-    if (blas.gemv != nullptr && m * n >= kBlasVector && m < kMostOfBlas && n < kMostOfBlas) {
+    if (blas.dgemv != nullptr && m * n >= kBlasVector && m < kMostOfBlas && n < kMostOfBlas) {
         const int rows = static_cast<int>(n), columns = static_cast<int>(m), one = 1;
         const double alpha = 1.0, beta = add ? 1.0 : 0.0;
-        blas.gemv(transposed ? "N" : "T", &rows, &columns, &alpha, a, &rows, x, &one, &beta, y, &one);
+        blas.dgemv(transposed ? "N" : "T", &rows, &columns, &alpha, a, &rows, x, &one, &beta, y, &one);
     } else if (transposed) {
         if (!add) fill(y, n, 0.0);
         times_rows(y, x, a, n, m, n, 1.0);
@@ -222,10 +222,10 @@ inline void matmul(double* c, const double* a, const double* b, int64_t m, int64
                    bool tb = false, bool add = false) {
     if (n == 1) return ta ? matvec(c, a, b, k, m, true, add) : matvec(c, a, b, m, k, false, add);
     if (m == 1) return tb ? matvec(c, b, a, n, k, false, add) : matvec(c, b, a, k, n, true, add);
-    if (blas.gemm != nullptr && m * k * n >= kBlasProduct && m < kMostOfBlas && k < kMostOfBlas && n < kMostOfBlas) {
+    if (blas.dgemm != nullptr && m * k * n >= kBlasProduct && m < kMostOfBlas && k < kMostOfBlas && n < kMostOfBlas) {
         const int rows = static_cast<int>(n), columns = static_cast<int>(m), depth = static_cast<int>(k);
         const double alpha = 1.0, beta = add ? 1.0 : 0.0;  // c^T = b^T a^T, in the order of Fortran
-        blas.gemm(tb ? "T" : "N", ta ? "T" : "N", &rows, &columns, &depth, &alpha, b, tb ? &depth : &rows, a,
+        blas.dgemm(tb ? "T" : "N", ta ? "T" : "N", &rows, &columns, &depth, &alpha, b, tb ? &depth : &rows, a,
                   ta ? &columns : &depth, &beta, c, &rows);
         return;
     }
