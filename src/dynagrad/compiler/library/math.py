@@ -6,7 +6,9 @@ those of `math` are in `eager/names/math_names.py`.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -250,7 +252,22 @@ def _prod(s: Specialiser, args: Args, named: Named) -> Any:
 @calls(math.fsum)
 def _fsum(s: Specialiser, args: Args, named: Named) -> Any:
     inside = items(s, args[0])
-    return math.fsum(map(unwrapped, inside)) if all(map(known, inside)) else _sum(s, [inside, 0.0], {})
+    if all(map(known, inside)):
+        return math.fsum(map(unwrapped, inside))
+    terms: list[Any] = [as_type(_scalar(x, "fsum"), KINDS["real"]) for x in inside]
+    plain = functools.reduce(operator.add, terms)
+    for _ in range(2):  # as if in three times the digits: Ogita, Rump and Oishi 2005
+        for n in range(1, len(terms)):
+            terms[n], terms[n - 1] = _with_its_error(terms[n], terms[n - 1])
+    exact = functools.reduce(operator.add, terms)
+    return ops.where(ops.less(abs(plain), math.inf), exact, plain)
+
+
+def _with_its_error(a: Node, b: Node) -> tuple[Node, Node]:
+    """A sum as it is rounded, and what rounding left out (Knuth)."""
+    found = a + b
+    of_b = found - a
+    return found, (a - (found - of_b)) + (b - of_b)
 
 
 # -- math --------------------------------------------------------------------------------------------------------------
@@ -302,10 +319,9 @@ def _of_products(s: Specialiser, args: Args, named: Named) -> Any:
     p, q = (items(s, x) for x in args)
     if len(p) != len(q):
         raise ValueError("inputs of math.sumprod() are not of the same length")
-    found: Any = 0
-    for a, b in zip(p, q, strict=True):
-        found = binary(s, "add", found, binary(s, "multiply", a, b))
-    return found
+    products = tuple(binary(s, "multiply", a, b) for a, b in zip(p, q, strict=True))
+    types = [type_of(x) for x in products]
+    return (_fsum if any(t is not None and t.kind == "real" for t in types) else _sum)(s, [products], {})
 
 
 if hasattr(math, "sumprod"):
@@ -332,8 +348,7 @@ def _dist(s: Specialiser, args: Args, named: Named) -> Any:
     if all(map(known, args)):
         return math.dist(*map(unwrapped, args))
     pairs = zip(*(items(s, x) for x in args), strict=True)
-    gaps = [binary(s, "subtract", a, b) for a, b in pairs]
-    return s.call(math.sqrt, [_sum(s, [tuple(binary(s, "multiply", g, g) for g in gaps), 0.0], {})])
+    return _hypot(s, [binary(s, "subtract", a, b) for a, b in pairs], {})
 
 
 @calls(math.log, knows="base")
@@ -364,7 +379,15 @@ _rounding(math.trunc, ops.trunc)
 def _ldexp(s: Specialiser, args: Args, named: Named) -> Any:
     if all(map(known, args)):
         return math.ldexp(*map(unwrapped, args))
-    return binary(s, "multiply", args[0], binary(s, "power", 2.0, s.call(float, [args[1]])))
+    x, i = args[0], args[1]
+    if known(i):
+        math.ldexp(0.0, unwrapped(i))  # which raises for what is no integer
+    left: Any = unwrapped(i) if known(i) else as_type(_scalar(i, "ldexp"), KINDS["real"])
+    for _ in range(3):  # as 2.0**1074 overflows
+        part = max(-1022, min(left, 1023)) if known(i) else np.minimum(np.maximum(left, -1022.0), 1023.0)
+        x = binary(s, "multiply", x, binary(s, "power", 2.0, s.call(float, [part])))
+        left = left - part
+    return x
 
 
 @calls(math.modf)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -99,13 +100,27 @@ def _frexp(x: Any) -> Any:
 
 def _remainder(x: Any, y: Any) -> Any:
     a, b = real_part(x), real_part(y)
-    times = 0.0 if math.isinf(b) else round((a - math.remainder(a, b)) / b)
-    return x - y * float(times) if times else x
+    if math.isnan(a) or math.isnan(b):
+        return x + y
+    times = 0.0 if math.isinf(b) else np.rint((a - math.remainder(a, b)) / b)
+    return x - y * float(np.clip(times, -_LARGEST, _LARGEST)) if times else x
+
+
+_LARGEST = sys.float_info.max
+
+
+def _ldexp(x: Any, i: int) -> Any:
+    for _ in range(3):  # as 2.0**1074 overflows
+        part = max(-1022, min(i, 1023))
+        x, i = x * 2.0**part, i - part
+    return x
 
 
 def _modf(x: Any) -> tuple[Any, float]:
     fraction, whole = math.modf(real_part(x))
-    return fraction if math.isinf(whole) else x - whole, whole
+    if math.isinf(whole):
+        return fraction, whole
+    return -(whole - x) if math.copysign(1.0, whole) < 0 else x - whole, whole  # zeros have the sign of x
 
 
 OWN: dict[Any, Callable[..., Any]] = {
@@ -117,7 +132,7 @@ OWN: dict[Any, Callable[..., Any]] = {
     math.remainder: _remainder,
     math.log: lambda x, *base: np.log(x) / np.log(base[0]) if base else np.log(x),
     math.modf: _modf,
-    math.ldexp: lambda x, i: x * 2.0**i,
+    math.ldexp: _ldexp,
 } | {
     getattr(math, name): function
     for name, function in (
@@ -154,16 +169,22 @@ def of_math(original: Any) -> Any:
         if derived is None or original in LOOKS:
             return value
         found = derived(*given, **options)
-        return (_as_float(found[0]), *found[1:]) if isinstance(found, tuple) else _as_float(found)
+        if isinstance(found, tuple):
+            return (_valued(found[0], value[0]), *found[1:])
+        return _valued(found, value)
 
     ours.__module__ = MODULE
     ORIGINALS[ours] = original
     return ours
 
 
-def _as_float(x: Any) -> Any:
-    """A result not marked as a numpy scalar, as of Python's own functions."""
-    return x.as_element(False) if type(x) in LIFTS and x.element else x
+def _valued(x: Any, value: float) -> Any:
+    """A result with the value of Python's own function, to the last digit, and no numpy scalar as little as that."""
+    if type(x) not in LIFTS:
+        return x
+    rest = value - real_part(x)
+    x = x + rest if rest and math.isfinite(rest) else x
+    return x.as_element(False) if x.element else x
 
 
 def _listed(x: Any) -> Any:
