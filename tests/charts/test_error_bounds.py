@@ -317,3 +317,28 @@ def test_a_limit_elsewhere_leaves_the_bound() -> None:
     far = dg.Program("far(0) min= 0. far(Y) min= far(X) + e(X,Y).")
     assert far.run(roads, until="far(5)").error_bound == 0.0
     assert far.run(roads, max_pops=1000).error_bound == 0.0
+
+
+def test_the_bound_is_of_both_numbers_of_an_expectation() -> None:
+    """Errors of r are relative to what it adds up, of which signs may cancel."""
+    rng, found = np.random.default_rng(12), []
+    for n in [1] * 10 + [2, 3, 4] * 10:
+        a, b = drawn(rng, n, 10)
+        r, s = rng.uniform(-1, 1, (n, n)) * (a > 0), rng.random(n)
+        scale = 10.0 ** rng.uniform(-3, 3, n)
+        a, r = a * scale[:, None] / scale, r * scale[:, None] / scale
+        edges = [(i, j, (float(a[i, j]), float(r[i, j]))) for i in range(n) for j in range(n) if a[i, j]]
+        starts = [(i, (float(b[i]), float(s[i]))) for i in range(n)]
+        chart = program(PATHS, "expectation").run({"start/1": starts, "edge/2": edges})
+        if not chart.converged:
+            continue
+        with mp.workdps(50):
+            matrix, x = mp.eye(n) - mp.matrix(a.T.tolist()), mp.matrix(solved(a, b))
+            y = mp.lu_solve(matrix, mp.matrix(r.T.tolist()) * x + mp.matrix(s.tolist()))
+            added = mp.lu_solve(matrix, mp.matrix(abs(r).T.tolist()) * x + mp.matrix(s.tolist()))
+            pairs = [chart["path", i] for i in range(n)]
+            errors = [abs(p - x[i]) / x[i] for i, (p, _) in enumerate(pairs)]
+            errors += [abs(q - y[i]) / added[i] for i, (_, q) in enumerate(pairs)]
+        found.append((float(max(errors)), chart.error_bound))
+    assert len(found) > 30
+    judge(found)

@@ -528,7 +528,7 @@ struct System {
     evaluate(x, f, size);
     z.wipe(n);
     for (int64_t i = 0; i < n; i++) z[i] = signed_ ? fmax(fabs(x[i]), size[i]) : fabs(x[i]);
-    if (direct()) {
+    if (direct() && P::values == 1) {  // the r of an expectation is found by sums and corrections, which round
       Array<uint32_t> loops;  // of each unknown
       loops.zeros(n);
       for (int64_t i = 0; i < instances.size; i++)
