@@ -44,6 +44,17 @@ def close(found: Any, expected: Any, slack: float = 1e-14) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_a_score_of_any_size_beside_a_mask_of_any(way: str) -> None:
+    p = program(WAYS[way], "log" if way == "log" else None)
+    for score, mask in itertools.product(SIZES, SIZES):
+        chart = p.run({"a/1": np.array([score, -mask]), "b/1": np.zeros(2)})
+        assert close(chart["p"], score), (score, mask)
+        assert close(chart.gradient("p")["a/1"].values, [1.0, 0.0]), (score, mask)
+        assert way == "plain" or close([chart.marginal(f"a({i})", "p") for i in (0, 1)], [1.0, 0.0]), (score, mask)
+        assert close(chart.jvp({"a/1": np.array([0.5, -1.0])})["p"], 0.5), (score, mask)
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_mask_or_a_score_of_any_size(way: str, sign: float) -> None:
     p = program(WAYS[way], "log" if way == "log" else None)

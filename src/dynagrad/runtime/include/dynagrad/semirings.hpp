@@ -324,11 +324,13 @@ struct Posterior {
   }
   // The product of a share and the weight of an instance, three factors of which may not be settled.
   static double of(Log::Value share, Log::Value w) {
-    const int64_t e = share.e + w.e;
+    const int64_t e = (int64_t)((uint64_t)share.e + (uint64_t)w.e);
     const double m = share.m * w.m;
-    return __builtin_expect(e == 0, 1) ? m : apart(m, e);
+    return __builtin_expect(e == 0, 1) ? m : apart(m, e, share.e, w.e);
   }
-  DYNAGRAD_ONCE static double apart(double m, int64_t e) {
+  // Two far ones may have a sum out of range, such as that of the share of a large log and a mask.
+  DYNAGRAD_ONCE static double apart(double m, int64_t e, int64_t of_share, int64_t of_weight) {
+    if (of_share < 0 && of_weight < 0) return e < -8 || e >= 0 ? 0 : ldexp(m, (int)(256 * e));
     return e < -8 ? 0 : ldexp(m, (int)(256 * (e > 8 ? 8 : e)));
   }
 };
