@@ -16,6 +16,7 @@ import pytest
 import dynagrad as dg
 from dynagrad.charts.chart import run_of
 from dynagrad.errors import CompileError, Error
+from dynagrad.rules.semirings import SEMIRINGS
 from dynagrad.runtime import shared
 from dynagrad.runtime.compiling import cache, toolchain
 from dynagrad.runtime.library import Library, load
@@ -243,3 +244,19 @@ enum Failure dg_work(int32_t* out);
     assert header.signature("dg_said").result is ctypes.c_char_p and not header.signature("dg_said").makes
     assert header.signature("dg_numbers").result._type_ is ctypes.c_double
     assert header.signature("dg_work").fails and not header.signature("dg_make").fails
+
+
+# -- what headers say of themselves -----------------------------------------------------------------------------------
+
+
+def test_semirings_have_numbers_of_as_many_words() -> None:
+    types = {name: row for name, row in SEMIRINGS.items() if name != "user" and not row.source}
+    lines = ["#include <dynagrad/semirings.hpp>", "using namespace dynagrad;"]
+    for row in types.values():  # an `expectation` has the more words the longer its r is
+        lines.append(f"static_assert({row.cxx.format(vector=1)}::words == {row.words});")
+    assert len(types) > 6
+    cache.build("\n".join(lines), optimise=0)
+
+
+def test_cells_and_threads_stand_in_one_library() -> None:
+    cache.build("#include <dynagrad/graphs/heap.hpp>\n#include <dynagrad/graphs/parallel.hpp>\n", optimise=0)

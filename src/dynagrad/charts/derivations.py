@@ -36,7 +36,7 @@ from ..plan.traits import is_derived, is_external, merges_copies
 from ..rules.normal import NormalRule
 from ..rules.show import show
 from ..rules.syntax import AntecedentValue, Application, Expression, ItemValue, Numeral, Side, Source
-from ..runtime.engine import Collecting, Settings
+from ..runtime.engine import CELL_BITS, Collecting, Settings
 from ..runtime.library import Stop
 from . import lookup
 from .binding.binding import Purpose, SetupLimits
@@ -159,8 +159,8 @@ def collect(
         held.collect(key, codes, most, Collecting.SIDES if sides else Collecting.ALL, stop)
         arrays, words = prepared.chart.forest(scale.width)
     handles, given = arrays.pop("item"), arrays.pop("given")
-    tables = (handles >> np.uint64(32)).astype(np.int64)
-    cells = (handles & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    tables = (handles >> np.uint64(CELL_BITS)).astype(np.int64)
+    cells = (handles & np.uint64((1 << CELL_BITS) - 1)).astype(np.int64)
     values = scale.from_words(words)
     packed = Arrays(**arrays)
     exact = True

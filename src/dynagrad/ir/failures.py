@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import Error, NotConverged, NotDifferentiable, RunError
+from ..runtime.shared import SHARED
 from .control import zero
 from .node import Node, constant, intern, whole
 from .operation import Operation
@@ -82,7 +83,8 @@ def failing(types: Sequence[Type], code: Node, steps: Node | None = None, change
 
 # -- errors that users raise -------------------------------------------------------------------------------------------
 
-LONGEST = 240  # bytes of a message
+LONGEST = SHARED.constant("kMessage") - 16
+"""The most bytes of a message, which leaves room for its numbers."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,8 @@ Failure = numbers("Failure")
 """How a guarded call ended early."""
 STATUS: dict[int, str] = {number: name.lower().removeprefix("at_") for name, number in SHARED.numbers("Status").items()}
 """How a run ended, by the status of its report."""
+CELL_BITS = SHARED.constant("kCellBits")
+"""Of handles of items: so many lower ones are the cell, the others the table."""
 LARGE = SHARED.constant("kLargeBlock")
 """From this many bytes on, arrays of results are native blocks."""
 EXTERNAL = ctypes.PYFUNCTYPE(*SHARED.callback("External"))

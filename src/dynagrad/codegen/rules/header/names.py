@@ -70,8 +70,8 @@ _RUNTIME = frozenset(
     find_cycle find_hashed find_item find_rows finder finish finite first first_time fits fits_doubles flags_of
     for_heads forget free_slot fresh full full_now gather gather_apart get give graphs grid_along group grouping grow
     grown guarded handle has has_tangent hash hash_arguments hashed head heed heed_now hold in_range insert inside
-    interrupted is is_far is_local items jacobian jet join judge kMessage keep keep_logs kept_place key
-    key_width kind late
+    interrupted is is_far is_local items jacobian jet join judge kCellBits kMessage keep keep_logs kept_place
+    key key_width kind late
     lay_out ldexp leads_out leads_out_at least leave line lines_from link load locate log log1p_of log_from log_plus
     log_plus_from longjmp look loops lower magnify magnitude make mark mass measure memcmp memcpy memmove memset merge
     minus mix more most most_items move moves multiply narrow negligible new new_facts next next_level no_nearer node

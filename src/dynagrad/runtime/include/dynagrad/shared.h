@@ -426,9 +426,10 @@ struct ForestSizes {
   int64_t nodes, instances, antecedents, givens;
 };
 void dg_forest_sizes(ChartBase* chart, ForestSizes* sizes);
+static const int64_t kCellBits = 32;  // of a handle: the lower ones are a cell, the others its table
 typedef struct ForestArrays ForestArrays;  // running/collected.hpp
 struct ForestArrays {
-  const uint64_t* item;
+  const uint64_t* item;  // handles
   const uint32_t *begin, *end;
   const uint8_t* opened;
   const int32_t* rule;

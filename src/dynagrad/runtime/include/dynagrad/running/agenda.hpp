@@ -9,13 +9,14 @@
 // What a pop does is in generated code. Nothing here knows values or semirings.
 #pragma once
 #include <dynagrad/base/memory.hpp>
+#include <dynagrad/shared.h>
 
 namespace dynagrad {
 
 using Handle = uint64_t;
-DYNAGRAD_ALWAYS Handle handle(uint32_t table, int64_t cell) { return (uint64_t)table << 32 | (uint32_t)cell; }
+DYNAGRAD_ALWAYS Handle handle(uint32_t table, int64_t cell) { return (uint64_t)table << kCellBits | (uint32_t)cell; }
 constexpr Handle again = (Handle)1 << 63;  // on a tape: the item had been popped before
-DYNAGRAD_ALWAYS uint32_t table_of(Handle h) { return (uint32_t)(h >> 32); }
+DYNAGRAD_ALWAYS uint32_t table_of(Handle h) { return (uint32_t)(h >> kCellBits); }
 DYNAGRAD_ALWAYS int64_t cell_of(Handle h) { return (int64_t)(uint32_t)h; }
 
 template <class Level, class Priority = double>
