@@ -43,11 +43,11 @@ from .binding.binding import Purpose, SetupLimits
 from .binding.context import ProgramContext
 from .binding.decoding import column, ranks
 from .binding.loading import Prepared, coded
-from .binding.suspicious_facts import unknown_argument
+from .binding.unknown_arguments import unknown_argument
 from .changes import translated
 from .ends import Collected, End, Phase, check_end
 from .externals import connect
-from .finality import Asked, adds_up, may_be_partial, stopped_at
+from .finality import Query, adds_up, may_be_partial, stopped_at
 from .run import Run
 
 MOST_INSTANCES = 100_000_000
@@ -175,7 +175,7 @@ def collect(
             table.key: prepared.chart.places(table.number, cells[tables == table.number], table.arity)
             for table in _present(held.plan, tables)
         }
-        exact = adds_up(run, Asked(prepared, key, tuple(codes), nodes, cyclic, best))
+        exact = adds_up(run, Query(prepared, key, tuple(codes), nodes, cyclic, best))
     weights, rows, given_of = _given(held, packed, tables, values, given)
     forest = Packed(
         packed,

@@ -37,7 +37,7 @@ _SMALL = 1e-9
 
 
 @dataclass(frozen=True)
-class Asked:
+class Query:
     """Whose derivations are wanted: an item, by its predicate and codes, and the items that it is derived from."""
 
     prepared: Prepared  # of the class that collects
@@ -72,7 +72,7 @@ def cut_short(run: Run) -> bool:
     return not (best_first and (run.status == "until" or not report.pending))
 
 
-def adds_up(run: Run, asked: Asked) -> bool:
+def adds_up(run: Run, asked: Query) -> bool:
     """Whether values of the chart are sums over the derivations in it, where its semiring adds them up.
 
     Raises QueryError where the run stopped before the item was known to be final. Warns where pruning or a beam held
@@ -122,7 +122,7 @@ def early(run: Run, prepared: Prepared, item: str, order: int = 0) -> str | None
     )
 
 
-def _stopped(run: Run, asked: Asked) -> QueryError:
+def _stopped(run: Run, asked: Query) -> QueryError:
     if not STATUSES[run.status].resumes:
         return QueryError(f"{asked.text} has no derivations: the run ended in an error, so its value is not final")
     return QueryError(
@@ -136,7 +136,7 @@ def stopped_at(run: Run) -> str:
     return "at the item of until" if run.status == "until" else f"at its limit on {run.status}"
 
 
-def _settled(run: Run, asked: Asked) -> bool:
+def _settled(run: Run, asked: Query) -> bool:
     """Whether all items are final: those of stages that ended, and those popped in an order in which each is final."""
     prepared = run.ready()
     plan, at = prepared.compiled.plan, prepared.chart.report.stage
@@ -160,7 +160,7 @@ def _any_waits(run: Run, prepared: Prepared, order: int = 0) -> bool:
     return any(len(prepared.chart.items(t.number, t.arity, width, pending=True)[0]) for t in tables)
 
 
-def _reached(run: Run, asked: Asked) -> bool:
+def _reached(run: Run, asked: Query) -> bool:
     """Whether it is the item that the run was to stop at, which is final; of a maximum, with its best derivation."""
     if run.status != "until" or run.limits.until is None:
         return False
@@ -177,7 +177,7 @@ def _reached(run: Run, asked: Asked) -> bool:
     return additive or (asked.best and plan.semiring != "boolean")
 
 
-def _waiting(run: Run, asked: Asked) -> str | None:
+def _waiting(run: Run, asked: Query) -> str | None:
     """An item of the forest with an update that is not in its value, if there is one."""
     before = run.ready()
     width = run.context.scale.width

@@ -34,7 +34,7 @@ from .binding.decoding import code as code_of
 from .binding.decoding import column, decode, matches, ranks
 from .binding.encoding import syntax_value
 from .binding.loading import Prepared
-from .binding.suspicious_facts import unknown_argument, warn_of_unknown
+from .binding.unknown_arguments import unknown_argument, warn_of_unknown
 
 Codes = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]

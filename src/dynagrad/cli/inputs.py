@@ -15,7 +15,7 @@ from typing import Any
 from ..charts.program import Program, context_of
 from ..charts.sources import file_text
 from ..errors import Error, FactError, warn
-from ..facts.files import TEXT_FORMATS, read_file
+from ..facts.files import header_for, read_file
 from ..facts.relation import Relation, concatenate
 from ..rules import parse
 from ..rules.suggestions import nearest, resembles
@@ -79,8 +79,7 @@ def facts_of(
                 raise FactError(f"{option} {key}: the program has no predicate `{key}`.{near}")
             warn(f"{option} {key}: the program does not use `{key}`, so {path} is not read")
             continue
-        text = header if path.suffix.lower() in TEXT_FORMATS else None
-        relation = read_file(path, key, value_shape=shape, finite=finite, header=text)
+        relation = read_file(path, key, value_shape=shape, finite=finite, header=header_for(path, header))
         found[key] = concatenate(found[key], relation, one) if key in found else relation
     return found
 

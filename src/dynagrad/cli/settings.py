@@ -15,7 +15,7 @@ from ..calls import nearest_option
 from ..charts.binding.encoding import settle_texts
 from ..charts.program import Program, context_of
 from ..errors import Error, FactError, shown
-from ..facts.files import TEXT_FORMATS, read_file
+from ..facts.files import header_for, read_file
 from ..facts.relation import Relation, parse_key
 from ..training.model import Model
 from ..training.objectives.evaluation import Objective
@@ -143,8 +143,7 @@ def _features(given: list[str], parameters: Mapping[str, Relation], header: bool
         if not sep or key not in parameters:
             raise Error(f"--features {text}: it begins with one of --parameters, such as {next(iter(parameters))}=FILE")
         name, arity = parse_key(key)
-        first = header if Path(path).suffix.lower() in TEXT_FORMATS else None
-        found[key] = read_file(Path(path), f"{name}/{arity + 1}", header=first)
+        found[key] = read_file(Path(path), f"{name}/{arity + 1}", header=header_for(Path(path), header))
     return found
 
 

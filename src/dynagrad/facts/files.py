@@ -34,7 +34,7 @@ from .relation import (
     Column,
     IntColumn,
     Relation,
-    Settled,
+    RowSymbol,
     TermColumn,
     TextColumn,
     ValueShape,
@@ -120,8 +120,8 @@ def read_file(
                 raise place.error(f"{cut(str(path))!r} is a device, which has no end; give a file or a pipe")
             if header and reader in (_read_parquet, _read_arrow):
                 raise place.error("a file of this format has names of columns apart from its rows, and no header")
-            lines = Lines(header, frozenset(n for n, kind in enumerate(kinds or ()) if kind == "symbol"))
-            place, raw = reader(place, path, value_shape, lines)
+            options = TextOptions(header, frozenset(n for n, kind in enumerate(kinds or ()) if kind == "symbol"))
+            place, raw = reader(place, path, value_shape, options)
         except OSError as error:
             raise place.error(f"the file {str(path)!r} cannot be read: {error.strerror or error}") from None
         except UnicodeEncodeError:
@@ -142,7 +142,7 @@ def _as_kind(column: Column, kind: str | None, place: Place, index: int) -> Colu
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextOptions:
     """What is known of the lines of a text file: whether the first is a header, and which columns are symbols."""
 
     header: bool | None
@@ -165,18 +165,18 @@ def _text(place: Place, path: Path) -> str:
         ) from None
 
 
-def _read_tsv(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
-    return _split(place, _text(place, path), "\t", value_shape, lines)
+def _read_tsv(place: Place, path: Path, value_shape: ValueShape, options: TextOptions) -> tuple[Place, Raw]:
+    return _split(place, _text(place, path), "\t", value_shape, options)
 
 
-def _read_csv(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
+def _read_csv(place: Place, path: Path, value_shape: ValueShape, options: TextOptions) -> tuple[Place, Raw]:
     text = _text(place, path)
     if '"' in text:
-        return _quoted(place, text, value_shape, lines)
-    return _split(place, text, ",", value_shape, lines)
+        return _quoted(place, text, value_shape, options)
+    return _split(place, text, ",", value_shape, options)
 
 
-def _split(place: Place, text: str, separator: str, value_shape: ValueShape, how: Lines) -> tuple[Place, Raw]:
+def _split(place: Place, text: str, separator: str, value_shape: ValueShape, options: TextOptions) -> tuple[Place, Raw]:
     """Rows that are lines without quotes. Blank lines are skipped."""
     lines = text.replace("\r\n", "\n").split("\n")
     if not lines[-1]:
@@ -189,13 +189,13 @@ def _split(place: Place, text: str, separator: str, value_shape: ValueShape, how
     if len(counts) > 1 or (counts and width not in (place.arity, place.arity + 1)):
         _wrong_width(place, [line.count(separator) + 1 for line in lines], "tabs" if separator == "\t" else "commas")
     cells = separator.join(lines).split(separator) if lines else []
-    return _raw(place, len(lines), [cells[i::width] for i in range(width)], value_shape, how)
+    return _raw(place, len(lines), [cells[i::width] for i in range(width)], value_shape, options)
 
 
 _csv_limit = renewed(threading.RLock())  # the csv module's limit is global
 
 
-def _quoted(place: Place, text: str, value_shape: ValueShape, how: Lines) -> tuple[Place, Raw]:
+def _quoted(place: Place, text: str, value_shape: ValueShape, options: TextOptions) -> tuple[Place, Raw]:
     """CSV of RFC 4180: a quoted cell may contain commas, line ends, and quotes written twice."""
     rows, starts = _csv_rows(place, text, False)
     if [] in rows or len(rows) != len(text.splitlines()):  # rows are not lines
@@ -205,7 +205,7 @@ def _quoted(place: Place, text: str, value_shape: ValueShape, how: Lines) -> tup
     if len(counts) > 1 or not counts <= {place.arity, place.arity + 1}:
         _wrong_width(place, list(map(len, rows)), "commas")
     cells = [list(map(itemgetter(i), rows)) for i in range(max(counts, default=0))]
-    return _raw(place, len(rows), cells, value_shape, how)
+    return _raw(place, len(rows), cells, value_shape, options)
 
 
 def _csv_rows(place: Place, text: str, numbered: bool) -> tuple[list[list[str]], list[int] | None]:
@@ -249,15 +249,15 @@ def _wrong_width(place: Place, widths: Sequence[int], separators: str) -> None:
 
 
 def _raw(
-    place: Place, count: int, cells: Sequence[Sequence[str]], value_shape: ValueShape, how: Lines
+    place: Place, count: int, cells: Sequence[Sequence[str]], value_shape: ValueShape, options: TextOptions
 ) -> tuple[Place, Raw]:
     names = None
-    if how.header and count:
+    if options.header and count:
         lines = range(1, count + 1) if place.lines is None else place.lines
         names, place = column_names(column[0] for column in cells), replace(place, lines=lines[1:])
         cells, count = [column[1:] for column in cells], count - 1
-    elif how.header is None:
-        check_header(place, cells, how.symbols)
+    elif options.header is None:
+        check_header(place, cells, options.symbols)
     columns = [_text_column(column) for column in cells[: place.arity]] if count else [_text_column(())] * place.arity
     values = list(cells[place.arity]) if len(cells) > place.arity else None
     read = None if values is None else _values(place, values, value_shape)
@@ -302,12 +302,12 @@ def _value(text: Any) -> Any:
 # -- Arrow files -----------------------------------------------------------------------------------------------------
 
 
-def _read_parquet(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
+def _read_parquet(place: Place, path: Path, value_shape: ValueShape, options: TextOptions) -> tuple[Place, Raw]:
     parquet = optional("pyarrow.parquet", "a .parquet file")
     return _arrow(place, path, lambda: parquet.ParquetFile(path).read())
 
 
-def _read_arrow(place: Place, path: Path, value_shape: ValueShape, lines: Lines) -> tuple[Place, Raw]:
+def _read_arrow(place: Place, path: Path, value_shape: ValueShape, options: TextOptions) -> tuple[Place, Raw]:
     pa = optional("pyarrow", f"a {path.suffix} file")
 
     def table() -> Any:
@@ -332,7 +332,7 @@ def _arrow(place: Place, path: Path, read_table: Callable[[], Any]) -> tuple[Pla
     return place, from_arrow(place, table)
 
 
-_FORMATS: dict[str, Callable[[Place, Path, ValueShape, Lines], tuple[Place, Raw]]] = {
+_FORMATS: dict[str, Callable[[Place, Path, ValueShape, TextOptions], tuple[Place, Raw]]] = {
     ".tsv": _read_tsv,
     ".csv": _read_csv,
     ".parquet": _read_parquet,
@@ -341,8 +341,13 @@ _FORMATS: dict[str, Callable[[Place, Path, ValueShape, Lines], tuple[Place, Raw]
 }
 
 
-TEXT_FORMATS = (".tsv", ".csv")
+_OF_LINES = (".tsv", ".csv")
 """The suffixes of those that have lines."""
+
+
+def header_for(path: Path, header: bool | None) -> bool | None:
+    """What is said of the first line of some files, for one of them: nothing, where a format has no lines."""
+    return header if path.suffix.lower() in _OF_LINES else None
 
 
 Where = Place | RowPlaces | None
@@ -439,7 +444,7 @@ def _converted(column: TextColumn, convert: Callable[[Any], Any], place: Where, 
     converted: list[Any] = []
     for code, text in enumerate(column.atoms):
         if type(text) is not str:
-            converted.append(str(text) if isinstance(text, Settled) else text)
+            converted.append(str(text) if isinstance(text, RowSymbol) else text)
         else:
             try:
                 converted.append(convert(text))

@@ -73,7 +73,7 @@ class AtomColumn:
         return type(self)(*dense_codes(self.codes[rows], self.atoms))
 
 
-class Settled(str):
+class RowSymbol(str):
     """A symbol in a column of texts, unlike the texts of files, which may still become integers."""
 
     __slots__ = ()
@@ -83,7 +83,7 @@ class TextColumn(AtomColumn):
     """A column with texts of a file whose type is still open: it depends on the program, see `files.py`.
 
     Atoms of the type `str` are such texts. Others come from rows that stand beside those of the file: symbols, which
-    are `Settled`, integers, floats and terms.
+    are `RowSymbol`, integers, floats and terms.
     """
 
     __slots__ = ()
@@ -254,14 +254,14 @@ def _opened(column: Column) -> TextColumn:
     if isinstance(column, TextColumn):
         return column
     if isinstance(column, AtomColumn):
-        return TextColumn(column.codes, [Settled(a) if isinstance(a, str) else a for a in column.atoms])
+        return TextColumn(column.codes, [RowSymbol(a) if isinstance(a, str) else a for a in column.atoms])
     if isinstance(column, IntColumn):
         numbers, places = np.unique(column.numbers, return_inverse=True)
         return TextColumn(*dense_codes(places.reshape(-1), numbers.tolist()))
     codes, keys = encode(list(map(repr, column.terms)))
     first = dict(zip(codes[::-1].tolist(), column.terms[::-1], strict=True))
     terms = [first[code] for code in range(len(keys))]
-    return TextColumn(codes, [Settled(t) if isinstance(t, str) else t for t in terms])
+    return TextColumn(codes, [RowSymbol(t) if isinstance(t, str) else t for t in terms])
 
 
 def _concatenate_columns(a: Column, b: Column) -> Column:

@@ -18,7 +18,7 @@ from ..ir.node import fresh, substitute
 from ..ir.types import real
 from ..passes.simplify import simplify
 from ..rules.normal import Rules
-from ..rules.syntax import AntecedentValue, Application, Expression, Item, ItemValue, Numeral, VariableValue
+from ..rules.syntax import WITH_POLES, AntecedentValue, Application, Expression, Item, ItemValue, Numeral, VariableValue
 
 OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "+": ir.add,
@@ -46,9 +46,6 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
 }
 
 
-_WITHOUT_POLES = OPERATIONS.keys() - {"/", "^", "log"}
-
-
 def has_poles(value: Expression) -> bool:
     """Whether a right side may be infinite for finite numbers and no overflow, as log(x) and 1/x are at 0."""
     stack = [value]
@@ -59,7 +56,7 @@ def has_poles(value: Expression) -> bool:
             case Application(operator="^", operands=(base, Numeral(value=exponent))) if exponent >= 0:
                 stack.append(base)
             case Application(operator=operator, operands=operands):
-                if operator not in _WITHOUT_POLES:
+                if operator in WITH_POLES or operator not in OPERATIONS:
                     return True
                 stack.extend(operands)
     return False

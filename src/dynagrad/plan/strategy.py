@@ -12,7 +12,17 @@ from ..errors import ProgramError
 from ..rules.aggregators import AGGREGATORS
 from ..rules.normal import NormalRule, Rules
 from ..rules.semirings import SEMIRINGS
-from ..rules.syntax import AntecedentValue, Application, Compound, Expression, Numeral, Term, Variable
+from ..rules.syntax import (
+    INCREASING,
+    OF_POSITIVE,
+    AntecedentValue,
+    Application,
+    Compound,
+    Expression,
+    Numeral,
+    Term,
+    Variable,
+)
 from ..rules.types import Domains
 from .analyses.demand import fixed_arguments, items_of, omitted, restrict
 from .analyses.intervals import extents
@@ -179,7 +189,7 @@ class StrategyChoice:
             match value:
                 case Numeral() | AntecedentValue():
                     return True
-                case Application(operator="+" | "min" | "max" | "lse" | "tanh" | "sigmoid" | "exp", operands=operands):
+                case Application(operator=operator, operands=operands) if operator in INCREASING - OF_POSITIVE:
                     return all(fine(o, rule) for o in operands)
                 case Application(operator="-", operands=(left, right)):
                     return fine(left, rule) and _free_of(right, rule, keys)

@@ -23,6 +23,17 @@ MAX_DEPTH = 150  # of terms and expressions in source text; immutable syntax is 
 FUNCTIONS = {"exp": 1, "log": 1, "sqrt": 1, "tanh": 1, "sigmoid": 1, "abs": 1, "min": 2, "max": 2, "lse": 2}
 """The built-in functions of values, with their arities."""
 
+INCREASING = frozenset({"+", "min", "max", "lse", "exp", "log", "sqrt", "tanh", "sigmoid"})
+"""Operations that never fall as an operand rises."""
+OF_POSITIVE = frozenset({"log", "sqrt"})
+"""Those that are undefined for negative numbers. No other is undefined anywhere on its way up or down."""
+BOUNDED = frozenset({"tanh", "sigmoid"})
+"""Those whose values are bounded, whatever their operands are."""
+KINKED = frozenset({"abs", "min", "max"})
+"""Those that have kinks."""
+WITH_POLES = frozenset({"/", "^", "log"})
+"""Those that may be infinite for finite numbers, and without overflow."""
+
 INTEGER_FUNCTIONS = {"abs": 1, "min": 2, "max": 2}
 """The functions of integers in conditions, with their arities."""
 

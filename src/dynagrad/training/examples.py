@@ -21,7 +21,7 @@ from typing import Any
 from ..arguments import takes
 from ..calls import public_iterator, strict_options_class
 from ..errors import Error, FactError, counted, cut, shown, shown_path
-from ..facts.files import TEXT_FORMATS, read_file
+from ..facts.files import header_for, read_file
 from ..facts.relation import parse_key
 from ..facts.terms import Term
 from ..forests.derivation import Derivation
@@ -253,8 +253,7 @@ def _facts_in(folder: Path, header: bool | None) -> dict[str, Any]:
         name, _, arity = file.stem.rpartition(".")
         if not name or not arity.isdigit():
             raise FactError(f"{shown_path(file)}: the name of a file of facts is that of its predicate, as word.3.tsv")
-        text = header if file.suffix.lower() in TEXT_FORMATS else None
-        facts[f"{name}/{arity}"] = read_file(file, f"{name}/{arity}", header=text)
+        facts[f"{name}/{arity}"] = read_file(file, f"{name}/{arity}", header=header_for(file, header))
     return facts
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from ...errors import cut
 from ..aggregators import AGGREGATORS
 from ..normal import NormalRule, Predicate, Rules
-from ..syntax import AntecedentValue, Application, Expression, Numeral
+from ..syntax import INCREASING, OF_POSITIVE, AntecedentValue, Application, Expression, Numeral
 from ..unfold import is_linear
 from .declarations import declared_aggregators
 
@@ -182,7 +182,9 @@ def _direction(node: Application, at: int) -> int | None:
     signs = list(map(_sign, node.operands))
     rest = _by(_sign_of("*", signs[:at] + signs[at + 1 :]))
     match node.operator, at:
-        case ("+" | "min" | "max" | "lse" | "exp" | "log" | "sqrt" | "tanh" | "sigmoid", _) | ("-", 0) | ("if", 1 | 2):
+        case (operator, _) if operator in INCREASING:
+            return 1
+        case ("-", 0) | ("if", 1 | 2):
             return 1
         case ("-", 1) | ("neg", _):
             return -1
@@ -200,17 +202,13 @@ def _direction(node: Application, at: int) -> int | None:
     return None
 
 
-_OF_POSITIVE = frozenset({"log", "sqrt"})
-"""Functions that are undefined for negative numbers. No other is undefined anywhere on its way up or down."""
-
-
 def _undefined(node: Expression, index: int) -> set[int]:
     """Where a part of a right side may be undefined by the value of an antecedent alone: -1 for all that are lower than
     some value, 1 for all that are higher."""
     if not isinstance(node, Application):
         return set()
     found = {direction for operand in node.operands for direction in _undefined(operand, index)}
-    if node.operator in _OF_POSITIVE and not _sign(node.operands[0])[0]:
+    if node.operator in OF_POSITIVE and not _sign(node.operands[0])[0]:
         trend = _trend(node.operands[0], index)
         found |= {-1, 1} if trend is None else {-trend} - {0}
     return found

@@ -13,6 +13,7 @@ from ..normal import NormalRule, Rules
 from ..semirings import SEMIRINGS
 from ..substitution import condition_variables, expression_items, item_variables, term_variables
 from ..syntax import (
+    BOUNDED,
     AntecedentValue,
     Application,
     Arithmetic,
@@ -114,7 +115,7 @@ def _may_grow(rule: NormalRule, index: int) -> bool:
         node = stack.pop()
         if isinstance(node, AntecedentValue) and node.index == index:
             return True
-        if isinstance(node, Application) and node.operator not in ("sigmoid", "tanh"):
+        if isinstance(node, Application) and node.operator not in BOUNDED:
             stack.extend(node.operands)
     return False
 

@@ -7,14 +7,11 @@ import numpy as np
 from ...charts.program import context_of
 from ...errors import Error
 from ...rules.aggregators import AGGREGATORS, HeadKind
-from ...rules.syntax import Application, Expression
+from ...rules.syntax import KINKED, Application, Expression
 from ..objectives.evaluation import programs_of
 from ..parameters.rows import Doubles
 from ..problem import Problem
 from ..specification import Specification, Theta, ravelled, unravelled
-
-SELECTING = ("max", "min", "abs")
-"""The operations of right sides that have kinks."""
 
 
 def kinks(spec: Specification) -> str | None:
@@ -35,7 +32,7 @@ def kinks(spec: Specification) -> str | None:
 def _selects(value: Expression) -> bool:
     match value:
         case Application(operator=operator, operands=operands):
-            return operator in SELECTING or any(map(_selects, operands))
+            return operator in KINKED or any(map(_selects, operands))
     return False
 
 

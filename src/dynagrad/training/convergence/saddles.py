@@ -45,7 +45,7 @@ def text_of(found: Saddle, starts: int) -> str:
     )
 
 
-def growth(
+def growing_direction(
     change: Callable[[Doubles, float], Doubles], metric: Doubles, begin: Doubles | None = None
 ) -> Doubles | None:
     """A direction that grows by a step of training; None where none was found.
@@ -100,7 +100,7 @@ def saddle(problem: Problem, before: Theta, now: Theta) -> Saddle | None:
     spec = problem.spec
     found = _growth_at(problem, now) if any(_by_counts(spec, name) for name in now) or _some_alike(now) else None
     with np.errstate(invalid="ignore"):
-        return None if found is None else told(spec, *found, ravelled(now) - ravelled(before))
+        return None if found is None else saddle_along(spec, *found, ravelled(now) - ravelled(before))
 
 
 def alike(problem: Problem, now: Theta) -> Saddle | None:
@@ -129,7 +129,7 @@ def alike(problem: Problem, now: Theta) -> Saddle | None:
     slope = abs(float(ravelled(spec.pull(now, totals)) @ direction))
     if slope > FLAT * np.sqrt(float(metric @ direction**2) * float(metric.sum())):
         return None  # steps go along it by themselves: they are alike by chance, and do not stay so
-    return told(spec, metric, direction, np.zeros(len(metric)))
+    return saddle_along(spec, metric, direction, np.zeros(len(metric)))
 
 
 FLAT = 1e-3
@@ -170,7 +170,7 @@ SAME = 9
 
 
 def _smooth(spec: Specification) -> bool:
-    """Whether the objective has no kinks, as far as can be told."""
+    """Whether the objective has no kinks, as far as can be saddle_along."""
     return kinks(spec) is None and all(prior.smooth for prior in spec.priors.values())
 
 
@@ -183,13 +183,13 @@ def _growth_at(problem: Problem, theta: Theta, apart: Doubles | None = None) -> 
         return None
     try:
         change, metric = _step_of(problem, theta, apart is None)
-        found = growth(change, metric, apart)
+        found = growing_direction(change, metric, apart)
     except Error:  # a neighbour has no value: nothing is known
         return None
     return None if found is None else (metric, found)
 
 
-def told(spec: Specification, metric: Doubles, found: Doubles, moved: Doubles) -> Saddle:
+def saddle_along(spec: Specification, metric: Doubles, found: Doubles, moved: Doubles) -> Saddle:
     """What is said of a direction of growth, beside how the last step moved."""
     weighted = metric * found
     with np.errstate(invalid="ignore"):

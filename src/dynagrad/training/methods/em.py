@@ -22,8 +22,7 @@ from ...charts.program import context_of
 from ...eager.names.special import digamma, gammaln
 from ...errors import Error, NotConverged, warn
 from ...rules.syntax import AntecedentValue, Application, Expression, Negation, Numeral
-from ..convergence.saddles import growth as growing
-from ..convergence.saddles import saddle, told
+from ..convergence.saddles import growing_direction, saddle, saddle_along
 from ..objectives.likelihood import Best, Likelihood
 from ..parameters.distribution import Distribution
 from ..parameters.groups import Groups
@@ -315,10 +314,10 @@ def _saddle_of_bound(
     metric = np.where(fixed, 0.0, start - ravelled({n: alphas[n] for n in like}))
     try:
         here = counts(start)
-        found = growing(lambda d, step: (counts(start * np.exp(step * d)) - here) / start, metric)
+        found = growing_direction(lambda d, step: (counts(start * np.exp(step * d)) - here) / start, metric)
     except Error:  # a neighbour has no value: nothing is known
         return None
-    return None if found is None else told(spec, metric, found, np.log(start / ravelled(dict(before))))
+    return None if found is None else saddle_along(spec, metric, found, np.log(start / ravelled(dict(before))))
 
 
 def _pseudo(spec: Specification, name: str, theta: Theta, alphas: Doubles) -> Doubles:

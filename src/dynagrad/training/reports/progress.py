@@ -37,7 +37,7 @@ class Bar:
     def show(self, record: Record) -> None:
         """Draws a step."""
         if self._live is not None:
-            self._live.update(self._task, completed=record.iteration, told=told(record, self._iterations))
+            self._live.update(self._task, completed=record.iteration, told=line_of(record, self._iterations))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -46,10 +46,10 @@ class Bar:
             self._live.stop()
 
 
-def told(record: Record, iterations: int) -> str:
+def line_of(record: Record, iterations: int) -> str:
     """A step as a line: objective, norm of the gradient, held-out objective, examples, how many a second, time left.
 
-    >>> told(Record(5, -1234.5678, -1234.0, 0.25, -99.0, 10.0, 321.0, 98, 100), 35)
+    >>> line_of(Record(5, -1234.5678, -1234.0, 0.25, -99.0, 10.0, 321.0, 98, 100), 35)
     'objective -1234.57 · gradient 0.25 · held out -99 · 98 of 100 examples · 321 examples/s · at most 1:00 left'
     """
     parts = [f"objective {record.objective:.6g}"]

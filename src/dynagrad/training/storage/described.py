@@ -27,7 +27,7 @@ from ...charts.program import Program
 from ...errors import Error
 
 PLAIN = bool | int | float | complex | str | bytes | None
-BEGINNERS = ("__init__", "__new__", "__post_init__", "__setstate__")
+CONSTRUCTORS = ("__init__", "__new__", "__post_init__", "__setstate__")
 """Methods that set what an object is, not what becomes of it."""
 OWN = __name__.partition(".")[0]
 INSTALLED = ("site-packages", "dist-packages")
@@ -128,7 +128,7 @@ class _Description:
                 parts.append(base.__qualname__)
                 continue
             functions = {n: f for n, x in vars(base).items() for f in [_function_in(x)] if f is not None}
-            sets = {i.argval for n, f in functions.items() if n not in BEGINNERS for i in _code_of(f, "STORE_ATTR")}
+            sets = {i.argval for n, f in functions.items() if n not in CONSTRUCTORS for i in _code_of(f, "STORE_ATTR")}
             for name, x in vars(base).items():
                 if name in functions:
                     parts.append(f"{name} {self.of(functions[name])}")
