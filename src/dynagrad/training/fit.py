@@ -100,9 +100,7 @@ class Runs:
         return max(
             self.done,
             key=lambda one: (
-                (one["best"]["counted"], one["best"]["value"])
-                if one["best"] is not None
-                else (0, one["history"][-1]["objective"])
+                (one["best"]["counted"], one["best"]["value"]) if one["best"] is not None else (0, _reached(one))
             ),
         )
 
@@ -117,8 +115,14 @@ class Runs:
         one = self._best()
         history = tuple(Record(**record) for record in one["history"])
         best = None if one["best"] is None else history[one["best"]["step"] - 1]
-        reached = tuple(float(run["history"][-1]["objective"]) for run in self.done) if self.count > 1 else ()
+        reached = tuple(map(_reached, self.done)) if self.count > 1 else ()
         return Fit(method, history, one["stopped"] or NO_BETTER, best, reached)
+
+
+def _reached(run: dict[str, Any]) -> float:
+    """The objective of the parameters that a run ended with, or else of its last step."""
+    measured = run.get("reached")
+    return float(run["history"][-1]["objective"] if measured is None else measured)
 
 
 def _without_parameters(run: dict[str, Any]) -> dict[str, Any]:
@@ -150,6 +154,8 @@ class Watcher:
         self._runs = runs
         self._step: Mapping[str, Any] = {"state": {}}
         self._settled, self._left, self._look_at = 0, np.inf, 0
+        self._on_the_way = False
+        self._reached: float | None = None
         self._began = self._last = time.monotonic()
         self._spent = 0.0  # by the run that this one goes on from
 
@@ -167,6 +173,7 @@ class Watcher:
         if not self.history:
             return False
         self._settled, self._left, self._look_at = saved["settled"], saved["left"], saved["look at"]
+        self._on_the_way, self._reached = saved.get("on the way", False), saved.get("reached")
         self._spent = self.history[-1].seconds
         stopped = saved["stopped"]
         by_itself = stopped is not None and stopped not in BY_LIMITS
@@ -194,6 +201,7 @@ class Watcher:
             self.best = BestOnDev(held_out.counted, held_out.value, len(self.history), step.theta)
         self._step = {"state": dict(step.state)}
         self._settled = self._settled + 1 if step.settled else 0
+        self._on_the_way = step.on_the_way
         steps = [r.objective for r in self.history[-min(self._settled, 3) :]]
         self._left = left_to_gain(steps) if step.left is None else step.left
         self.stopped = (self._converged(step) if self._little_left() else None) or self._limit()
@@ -234,12 +242,20 @@ class Watcher:
             return
         self._checkpoint.write({**self._step, **self.kept(), "done": self._runs.done})
 
+    def measure(self) -> None:
+        """Finds the objective of the parameters, where those of the steps are of others: so that starts compare."""
+        if self._on_the_way and self._reached is None:
+            self._reached = self._problem.objective(self.theta, gradient=False)[0]
+            self._problem.tally.take()  # which is no step's
+
     def kept(self) -> dict[str, Any]:
         """All that is known of this start, but for the state of the method."""
         return {
             "settled": self._settled,
             "left": self._left,
             "look at": self._look_at,
+            "on the way": self._on_the_way,
+            "reached": self._reached,
             "theta": self.theta,
             "history": [asdict(r) for r in self.history],
             "best": None if self.best is None else vars(self.best),
@@ -328,6 +344,8 @@ def run(
             while True:
                 watcher.log = log
                 _from_one_start(problem, method, watcher, {} if saved is None else saved["state"])
+                if len(starts) > 1:
+                    watcher.measure()
                 if watcher.stopped == "callback" or len(runs.done) + 1 == len(starts):
                     break
                 runs.add(watcher.kept())

@@ -33,8 +33,9 @@ class TrainingStep:
     """The parameters after a step, and the objective that was found on the way to them.
 
     `objective` includes priors, and is that of the parameters at the beginning of the step for EM, after it for methods
-    that search along a line. `state` is all that the method needs, beside `theta`, to go on from here: numbers,
-    texts, arrays, lists and dicts of these, and on its first level a `Trace`.
+    that search along a line; where it is `on_the_way`, each example is as it was before the step that it is a part of,
+    so that it is that of no parameters. `state` is all that the method needs, beside `theta`, to go on from here:
+    numbers, texts, arrays, lists and dicts of these, and on its first level a `Trace`.
     """
 
     theta: Theta
@@ -45,6 +46,7 @@ class TrainingStep:
     """The norm of the gradient, where there is one."""
     examples: int = 0
     state: Mapping[str, Any] = field(default_factory=dict)
+    on_the_way: bool = False
     settled: bool = True
     """Whether a small change from here on means convergence: not while a temperature is still changing."""
     left: float | None = None

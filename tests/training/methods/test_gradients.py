@@ -382,3 +382,26 @@ def test_a_rate_that_is_no_number() -> None:
     for rate in ("x", float("nan")):
         with pytest.raises(dg.Error, match="a result of rate must be a number"):
             m.fit(TOSSES, method="sgd", rate=lambda k, rate=rate: rate)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("method", ["sgd", "adagrad", "adam", "perceptron"])
+def test_starts_are_compared_by_what_their_parameters_give(method: str, average: bool) -> None:
+    """The steps of a pass are of other parameters: their sum is above the maximum where the mean is far from it."""
+    text = (
+        ":- semiring log. :- distribution k(K). :- distribution p(K,O) given K. goal += k(K)*p(K,O)*o(O)*p(K,Q)*q(Q)."
+    )
+    rows = {"k/1": [(0,), (1,)], "p/2": [(k, x) for k in (0, 1) for x in "abc"]}
+    data = [{"o/1": [(x,)], "q/1": [(y,)]} for x, y in ("ab", "cc", "aa", "ba", "cb")]
+    weights = {"d": training.Distribution(rows, initial="random")}
+    model = dg.Model(text, weights, prior=training.add_lambda(0.5))
+    fit = model.fit(data, method=method, average=average, iterations=12, size=2, restarts=4, seed=5)
+    prior = 0.5 * sum(float(np.log(table.values).sum()) for table in model.weights.values())
+    assert max(fit.starts) == pytest.approx(model.score(data) + prior, rel=1e-12)
+    alone = []
+    for n in range(1, 5):  # the first n of them
+        one = dg.Model(text, weights, prior=training.add_lambda(0.5))
+        alone.append(one.fit(data, method=method, average=average, iterations=12, size=2, restarts=n, seed=5))
+    assert [len(f.starts) for f in alone[1:]] == [2, 3, 4]
+    assert all(f.starts == fit.starts[: len(f.starts)] for f in alone[1:])
+    assert all(f.counted == f.examples == 5 for f in alone)

@@ -92,6 +92,10 @@ class Stepper(Protocol):
         """Moves them, by a part of the priors: what the examples gave where they were, and the mean gradient there."""
         ...
 
+    def at(self) -> Theta:
+        """Where they are."""
+        ...
+
     def reached(self) -> Theta:
         """Where they are, or their mean."""
         ...
@@ -122,8 +126,8 @@ def epochs(
         if not counted:
             problem.must_count(result)
         made = {**stepper.kept(), "epoch": epoch, "count": count}
-        objective = value + problem.spec.log_prior(result)
-        if observe(TrainingStep(result, objective, value, float(np.sqrt(norms)), seen, made, settled=False)):
+        objective, change = value + problem.spec.log_prior(stepper.at()), float(np.sqrt(norms))
+        if observe(TrainingStep(result, objective, value, change, seen, made, on_the_way=True, settled=False)):
             return result
 
 
@@ -161,6 +165,9 @@ class _Steps:
         self._total = self._total + self._vector
         self._k += 1
         return totals, gradient
+
+    def at(self) -> Theta:
+        return unravelled(self._vector, self._like)
 
     def reached(self) -> Theta:
         return unravelled(self._total / self._k if self._averaged else self._vector, self._like)

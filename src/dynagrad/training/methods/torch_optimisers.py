@@ -92,8 +92,10 @@ class _TorchSteps:
             self._vector[self._frozen] = self._fixed  # which the decay of weights moves too
         return asked[0]
 
-    def reached(self) -> Theta:
+    def at(self) -> Theta:
         return unravelled(self._vector.detach().numpy().copy(), self._like)
+
+    reached = at
 
     def kept(self) -> Mapping[str, Any]:
         return {"optimiser": _plain_of(self._torch, self._optimiser.state_dict())}

@@ -114,7 +114,7 @@ class Fit:
     - "options": a limit that its own options have.
 
     `converged` is true for the first. `starts` has the objective that was reached from each start, where there were
-    `restarts`; all else is of the best of them.
+    `restarts`, for stochastic methods that of the parameters in the end; all else is of the best of them.
     """
 
     method: str
@@ -141,7 +141,10 @@ class Fit:
 
     @property
     def objective(self) -> float:
-        """The objective of the last step."""
+        """The objective of the last step: for EM of the parameters before it, elsewhere perhaps of those on the way.
+
+        `model.score` says what the parameters in the end give.
+        """
         return self.history[-1].objective
 
     def to_arrow(self) -> Any:
