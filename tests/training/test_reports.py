@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import dynagrad as dg
-from dynagrad.training.reports.progress import Bar, told
+from dynagrad.training.reports.progress import Bar, line_of
 from dynagrad.training.reports.records import Record, curve
 
 TEXT = """
@@ -97,7 +97,7 @@ def test_the_progress_bar(capfd: Any, monkeypatch: Any) -> None:
     assert "held out" in shown.err and "examples/s" in shown.err and "left" in shown.err and not shown.out
     model().fit(DATA, iterations=3)
     assert capfd.readouterr().err == ""
-    assert told(Record(1, -1.0, -1.0, None, None, 100.0, 2000.0), 101).endswith(
+    assert line_of(Record(1, -1.0, -1.0, None, None, 100.0, 2000.0), 101).endswith(
         "2,000 examples/s · at most 2:46:40 left"
     )
     with Bar(False, 3) as bar:

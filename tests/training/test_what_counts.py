@@ -18,7 +18,7 @@ import dynagrad as dg
 from dynagrad import cli, training
 from dynagrad.charts.program import Bound
 from dynagrad.training.problem import MISSING
-from dynagrad.training.reports.progress import told
+from dynagrad.training.reports.progress import line_of
 from dynagrad.training.reports.records import Record
 
 LOG = dg.Program(":- semiring log. :- distribution p(X). goal += p(X) * seen(X) * loss(X).")
@@ -151,8 +151,8 @@ def test_score_fit_and_records_say_how_many_count(tmp_path: Path) -> None:
 
 
 def test_a_line_says_how_many_count() -> None:
-    assert " 98 of 100 examples · " in told(Record(1, -1.0, -1.0, None, None, 1.0, 1.0, 98, 100), 5)
-    assert " · 1 example · " in told(Record(1, -1.0, -1.0, None, None, 1.0, 1.0, 1, 1), 5)
+    assert " 98 of 100 examples · " in line_of(Record(1, -1.0, -1.0, None, None, 1.0, 1.0, 98, 100), 5)
+    assert " · 1 example · " in line_of(Record(1, -1.0, -1.0, None, None, 1.0, 1.0, 1, 1), 5)
 
 
 def test_the_command_line_says_how_many_count(tmp_path: Path) -> None:
