@@ -183,7 +183,7 @@ CALLS = {
     "ldexp": lambda x: math.ldexp(x, -3),
     "log": lambda x: math.log(x) + math.log(x, 10.0) + math.log(7.0, x + 1.0),
     "modf": lambda x: math.modf(x + 3.0)[0] * math.modf(x + 3.0)[1],
-    "nextafter": lambda x: x * math.nextafter(x, 9.0),
+    "nextafter": lambda x: x * math.nextafter(x, 9.0) + math.nextafter(2.0, x) + math.nextafter(x, x),
     "pow": lambda x: math.pow(x, 2.5) + math.pow(2.0, x) + math.pow(x, x),
     "prod": lambda x: math.prod([x, x, 2]) + math.prod((x, 3.0), start=x),
     "remainder": lambda x: math.remainder(x, 0.35) + math.remainder(7.0, x) + math.remainder(x, math.inf),

@@ -123,6 +123,12 @@ def _modf(x: Any) -> tuple[Any, float]:
     return -(whole - x) if math.copysign(1.0, whole) < 0 else x - whole, whole  # zeros have the sign of x
 
 
+def _nextafter(x: Any, y: Any, **steps: Any) -> Any:
+    at = real_part(x)
+    after = math.nextafter(at, real_part(y), **steps)
+    return x + (after - at) if math.isfinite(after - at) else after  # x, but for some roundings
+
+
 OWN: dict[Any, Callable[..., Any]] = {
     math.hypot: _hypot,
     math.fsum: _fsum,
@@ -132,6 +138,7 @@ OWN: dict[Any, Callable[..., Any]] = {
     math.remainder: _remainder,
     math.log: lambda x, *base: np.log(x) / np.log(base[0]) if base else np.log(x),
     math.modf: _modf,
+    math.nextafter: _nextafter,
     math.ldexp: _ldexp,
 } | {
     getattr(math, name): function
@@ -144,8 +151,7 @@ OWN: dict[Any, Callable[..., Any]] = {
 """Functions that are composed of several operations."""
 
 LOOKS = frozenset(
-    getattr(math, name)
-    for name in ("ceil", "floor", "trunc", "isclose", "isnan", "isinf", "isfinite", "nextafter", "ulp")
+    getattr(math, name) for name in ("ceil", "floor", "trunc", "isclose", "isnan", "isinf", "isfinite", "ulp")
 )
 """Functions whose results are truth values or piecewise constant."""
 
