@@ -1009,3 +1009,30 @@ def test_a_program_keeps_its_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     assert chart.gradient("goal")["keeps/1"].values == [3.0]
     with pytest.raises(dg.Error, match="no-such-compiler"):
         dg.Program("goal += another(X).").run({"another/1": [("a", 2.0)]})
+
+
+@pytest.mark.filterwarnings("ignore::dynagrad.errors.ProgramWarning")
+@pytest.mark.parametrize("semiring", [None, "real", "log", "viterbi", "tropical", "boolean", "count", "expectation"])
+def test_truth_values_of_external_functions_are_one_and_zero(semiring: Any) -> None:
+    text = ":- external below/2. pairs += SIDE(p(X)) * SIDE(p(Y)) * below(X,Y)."
+    for compare in (lambda x, y: x < y, np.less):
+        program = dg.Program(text, semiring, functions={"below/2": compare})
+        sample = dg.Program("pairs += a(_).", semiring)
+        for n in (1, 2, 3):
+            found = program.run({"p/1": [(i,) for i in range(n)]})["pairs"]
+            assert found == sample.run({"a/1": [(i,) for i in range(n * (n - 1) // 2)]})["pairs"]
+
+
+@pytest.mark.parametrize("semiring", [None, "real", "log", "viterbi", "tropical", "boolean", "expectation"])
+def test_external_functions_give_numbers_that_facts_may_have(semiring: Any) -> None:
+    text = ":- external d/1. goal += d(X) * SIDE(p(X))."
+    for value in (math.nan, np.float32("nan"), math.inf, -math.inf):
+        number = (value, 1.0) if semiring == "expectation" else value
+        program = dg.Program(text, semiring, functions={"d/1": lambda x, number=number: number})
+        if value == {"log": -math.inf, "viterbi": -math.inf, "tropical": math.inf}.get(semiring):
+            assert program.run({"p/1": [(1,)]})["goal"] == value
+            continue
+        with pytest.raises(
+            dg.ValueRangeError, match=r"d\(1\), of the function behind d/1: .*(NaN is no|is not possible)"
+        ):
+            program.run({"p/1": [(1,)]})

@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import ctypes
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import Error, ValueRangeError, counted, shown
+from ..facts.values import FORBIDDEN
+from ..semirings import Scale
 from .binding.context import ProgramContext
 from .binding.decoding import arguments
 from .binding.loading import Prepared
@@ -51,6 +56,18 @@ def _check_arguments(key: str, function: Callable[..., Any], arity: int) -> None
         raise Error(f"{called}, those of the item, and takes {signature}: {problem}") from None
 
 
+def _check_number(scale: Scale, value: Any) -> None:
+    """Raises ValueRangeError for what no fact of the semiring may have: NaN, and mostly infinities."""
+    if value is None or scale.shape == "count" or (type(value) is float and math.isfinite(value)):
+        return
+    bad, allowed = FORBIDDEN[scale.finite]
+    parts = value if isinstance(value, tuple) else (value,)
+    numbers = np.concatenate([np.ravel(part) for part in parts]).astype(np.float64)
+    if bad(numbers).any():
+        nan = np.isnan(numbers).any()
+        raise ValueRangeError("NaN is no value of an item" if nan else f"{shown(value)} is not possible; {allowed}")
+
+
 def _callback(
     context: ProgramContext, prepared: Prepared, key: str, function: Callable[..., Any], raised: list[BaseException]
 ) -> Callable[[Any, Any], int]:
@@ -64,10 +81,11 @@ def _callback(
             if codes not in known:
                 asked = arguments(prepared, key, codes)
                 value = function(*asked)
+                if isinstance(value, bool | np.bool_):
+                    value = scale.one if value else scale.zero
                 try:
-                    if isinstance(value, float) and value != value:
-                        raise ValueRangeError("NaN is no value of an item")
-                    known[codes] = None if value is None else scale.word_of(scale.one if value is True else value)
+                    known[codes] = None if value is None else scale.word_of(value)
+                    _check_number(scale, value)
                 except Error as problem:
                     item = f"{key.rsplit('/', 1)[0]}({', '.join(map(shown, asked))})"
                     raise type(problem)(f"{item}, of the function behind {key}: {problem}") from None

@@ -347,8 +347,8 @@ class Program(Bound):
     `functions` maps names to the functions of values that the program declares (`sigmoid2`), and keys to the functions
     behind external predicates (`dist/2`). A function of values is traced, or, where it branches or loops on values,
     given as `dg.compile(f)`; either way it runs natively in the rules, with its derivatives. A function behind an
-    external predicate gets the arguments of an item and returns its value (True for one), or None where the item is
-    not derived. Where all arguments are integers it may be native: a ctypes function pointer to an
+    external predicate gets the arguments of an item and returns its value (True for one, False for zero), or None where
+    the item is not derived. Where all arguments are integers it may be native: a ctypes function pointer to an
     `int32_t f(const int32_t* arguments, double* value)` that returns 1, or 0 where the item is not derived, or -1 to
     end the run; several threads may call it at once.
 
