@@ -5,8 +5,9 @@ A model (`model.py`) is a program, parametrisations (`parameters/`), priors (`pr
 where they come from and what is known of their answers. A `problem.py` evaluates parameters on data, or on a few
 examples and their `used_rows.py`, by `workers.py`, those of other processes in `pools.py`, which give `totals.py`;
 `methods/` improve them and tell of each of their `steps.py` to `fit.py`, which knows when to stop, and keeps
-`reports/`; `convergence/` says whether it may. `unbounded.py` knows likelihoods without a maximum, `constant.py`
-objectives that parameters do not change. Models and checkpoints in files are for `storage/`.
+`reports/`; `convergence/` says whether it may, and `starts.py` which of several runs was best. `unbounded.py` knows
+likelihoods without a maximum, `constant.py` objectives that parameters do not change. Models and checkpoints in files
+are for `storage/`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A training run from its beginning to its end: when to stop, what to keep, what to say on the way.
 
 A `Watcher` is told of each step by a method. It evaluates held-out data, writes the log and the checkpoint, calls back,
-and says when it is enough; whether a run has converged is for `convergence/`. There is one from each start.
+and says when it is enough; whether a run has converged is for `convergence/`. There is one from each start; what is
+kept of all of them is in `starts.py`.
 Checkpoints are whole and new, or they are as before: a run that is killed at any moment goes on from the last, and ends
 with the bits of one that was not.
 """
@@ -10,20 +11,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import warn
 from .convergence.gain import left_to_gain
-from .convergence.saddles import alike, text_of
+from .convergence.saddles import alike
 from .problem import Problem
 from .reports.logs import Log
 from .reports.progress import Bar
 from .reports.records import Fit, Record
 from .specification import Theta
+from .starts import BestOnDev, Kept, Runs
 from .steps import NO_BETTER, Ended, Saddle, Trace, TrainingStep
 from .storage.checkpoint import Checkpoint
 from .totals import Totals
@@ -44,20 +45,6 @@ class FitSettings:
     progress: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class BestOnDev:
-    """What is best on held-out data: most examples count, and then the objective is largest."""
-
-    counted: int
-    value: float
-    step: int
-    theta: Theta
-
-    def below(self, counted: int, value: float) -> bool:
-        """Whether others are better."""
-        return (counted, value) > (self.counted, self.value)
-
-
 LOOK_AGAIN = 20
 """After so many steps from a saddle it is looked for one again."""
 ASK_AGAIN = 5
@@ -67,67 +54,6 @@ WEIGHTLESS = "no example has a weight"
 """Why a run ended that has nothing to learn from: where it is, is where it or its prior would have it."""
 BY_LIMITS = (CONVERGED, "iterations", "dev", "callback")
 """The ends that other limits would put off; all others are of the method."""
-
-
-@dataclass(eq=False)
-class Runs:
-    """The runs from all starts that are done, as they are written to a checkpoint; parameters only of the best."""
-
-    count: int
-    done: list[dict[str, Any]]
-    told: bool = False
-    """Whether a warning told of a saddle."""
-
-    def add(self, run: dict[str, Any]) -> None:
-        """One that is done, or was broken off."""
-        self.done.append(run)
-        best = self._best()
-        self.done = [one if one is best else _without_parameters(one) for one in self.done]
-
-    def records(self) -> list[Record]:
-        """Of all steps, one run after another."""
-        return [Record(**record) for one in self.done for record in one["history"]]
-
-    def tell(self, found: Saddle) -> None:
-        """Warns of a saddle, once."""
-        if not self.told:
-            self.told = True
-            among = f" (from one of {self.count} starts)" if self.count > 1 else ""
-            warn(f"{text_of(found, self.count)}{among}")
-
-    def _best(self) -> dict[str, Any]:
-        """That which is best on held-out data, or else has the largest objective; the first of equals."""
-        return max(
-            self.done,
-            key=lambda one: (
-                (one["best"]["counted"], one["best"]["value"]) if one["best"] is not None else (0, _reached(one))
-            ),
-        )
-
-    def parameters(self) -> Theta:
-        """Those of the best."""
-        one = self._best()
-        found: Theta = one["theta"] if one["best"] is None else one["best"]["theta"]
-        return found
-
-    def fit(self, method: str) -> Fit:
-        """What users are told."""
-        one = self._best()
-        history = tuple(Record(**record) for record in one["history"])
-        best = None if one["best"] is None else history[one["best"]["step"] - 1]
-        reached = tuple(map(_reached, self.done)) if self.count > 1 else ()
-        return Fit(method, history, one["stopped"] or NO_BETTER, best, reached)
-
-
-def _reached(run: dict[str, Any]) -> float:
-    """The objective of the parameters that a run ended with, or else of its last step."""
-    measured = run.get("reached")
-    return float(run["history"][-1]["objective"] if measured is None else measured)
-
-
-def _without_parameters(run: dict[str, Any]) -> dict[str, Any]:
-    best = None if run["best"] is None else {**run["best"], "theta": {}}
-    return {**run, "theta": {}, "best": best}
 
 
 class Watcher:
@@ -161,21 +87,19 @@ class Watcher:
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Goes on from a checkpoint. A run that had ended has ended, unless it may go on by the limits of now."""
-        if self.read(saved):
+        if self.read(Kept.read(saved), saved.get("state", {})):
             self._call(self.history[-1])  # which the run that was killed may not have come to
 
-    def read(self, saved: Mapping[str, Any]) -> bool:
-        """Takes over what was written of a run; whether it had steps, and goes on."""
-        self.history = [Record(**r) for r in saved["history"]]
-        self.theta = saved["theta"]
-        self.best = BestOnDev(**saved["best"]) if saved["best"] else None
-        self._step = {"state": saved.get("state", {})}
+    def read(self, kept: Kept, state: Mapping[str, Any]) -> bool:
+        """Takes over what was kept of a run; whether it had steps, and goes on."""
+        self.history, self.theta, self.best = list(kept.history), kept.theta, kept.best
+        self._step = {"state": state}
         if not self.history:
             return False
-        self._settled, self._left, self._look_at = saved["settled"], saved["left"], saved["look at"]
-        self._on_the_way, self._reached = saved.get("on the way", False), saved.get("reached")
+        self._settled, self._left, self._look_at = kept.settled, kept.left, kept.look_at
+        self._on_the_way, self._reached = kept.on_the_way, kept.reached
         self._spent = self.history[-1].seconds
-        stopped = saved["stopped"]
+        stopped = kept.stopped
         by_itself = stopped is not None and stopped not in BY_LIMITS
         self.stopped = stopped if by_itself or (stopped == CONVERGED and self._little_left()) else self._limit()
         return self.stopped is None
@@ -240,7 +164,7 @@ class Watcher:
                 if isinstance(trace, Trace):
                     trace.new.clear()  # nobody will ask for it
             return
-        self._checkpoint.write({**self._step, **self.kept(), "done": self._runs.done})
+        self._checkpoint.write({**self._step, **self.kept().saved, "done": [one.saved for one in self._runs.done]})
 
     def measure(self) -> None:
         """Finds the objective of the parameters, where those of the steps are of others: so that starts compare."""
@@ -248,19 +172,19 @@ class Watcher:
             self._reached = self._problem.objective(self.theta, gradient=False)[0]
             self._problem.tally.take()  # which is no step's
 
-    def kept(self) -> dict[str, Any]:
+    def kept(self) -> Kept:
         """All that is known of this start, but for the state of the method."""
-        return {
-            "settled": self._settled,
-            "left": self._left,
-            "look at": self._look_at,
-            "on the way": self._on_the_way,
-            "reached": self._reached,
-            "theta": self.theta,
-            "history": [asdict(r) for r in self.history],
-            "best": None if self.best is None else vars(self.best),
-            "stopped": self.stopped,
-        }
+        return Kept(
+            tuple(self.history),
+            self.theta,
+            self.best,
+            self.stopped,
+            self._settled,
+            self._left,
+            self._look_at,
+            self._on_the_way,
+            self._reached,
+        )
 
     def _call(self, record: Record) -> None:
         callback = self._settings.callback
@@ -327,10 +251,10 @@ def run(
     Of several starts that is best which is so on held-out data, or has the largest objective.
     """
     saved = None if checkpoint is None else checkpoint.read()
-    runs = Runs(len(starts), [] if saved is None else list(saved["done"]))
+    runs = Runs(len(starts), [] if saved is None else [Kept.read(one) for one in saved["done"]])
     with Bar(settings.progress, settings.iterations) as bar:
         for one in runs.done:
-            if Watcher(settings, problem, dev, None, bar, {}, runs).read(one):
+            if Watcher(settings, problem, dev, None, bar, {}, runs).read(one, {}):
                 # It may go on by the limits of now, and what it needs for that is not kept: all begin again.
                 assert checkpoint is not None
                 saved, runs = None, Runs(len(starts), [])
