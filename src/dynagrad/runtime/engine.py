@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CompileError, Error, NotConverged, RoomError
-from .library import Library, Stop, host, load
+from .library import Stop, host, load
 from .shared import SHARED, numbers
 
 Codes = npt.NDArray[np.int32]
@@ -67,9 +67,8 @@ Examples = SHARED.structure("Examples")
 TermNode = SHARED.structure("TermNode")
 """A term without its arguments."""
 
-_ENGINE = ("dg_failure", "dg_world_", "dg_terms_", "dg_facts_", "dg_weights_", "dg_chart_", "dg_forest_", "dg_examples")
-_BACKWARD = ("dg_adjoints_", "dg_block_", "dg_tape_")
-"""How the names of functions begin: of any program, and of those of the library with the backward pass."""
+_BACKWARD = ("adjoints_", "block_", "tape_")
+"""How the names of functions begin that are called in the library with the backward pass."""
 
 
 def out_of_memory(failure: int) -> Error:
@@ -120,33 +119,32 @@ class Engine:
         self.path, self.goes_back = path, backward is not None
         self.backward: ctypes.Structure | None = None
         """The functions of the backward pass, for native code."""
-        library = load(path)
-        self._take(library, _ENGINE)
-        if backward is not None:
-            self._take(load(backward), _BACKWARD)
+        self._forward = load(path)
+        self._backward = None if backward is None else load(backward)
+        if self._backward is not None:
             used: Any = {name: getattr(self, f"adjoints_{name}") for name in SHARED.members("Backward")}
             addresses = {name: ctypes.cast(f, ctypes.c_void_p).value for name, f in used.items()}
             self.backward = SHARED.structure("Backward")(**addresses)
-            size = load(backward).shared("dg_chart_size")()
+            size = self._backward.shared("dg_chart_size")()
             if size != self.chart_size():
                 raise CompileError(
                     f"charts of {path} have {self.chart_size()} bytes, those of {backward} {size}\n"
                     "  this is a defect of Dynagrad; delete the cache folder, and report it if that does not help"
                 )
 
-    def _take(self, library: Library, beginnings: tuple[str, ...]) -> None:
-        """Declares functions of a library as attributes, without the "dg_" of their names."""
-        for name in (name for name in SHARED.names("function") if name.startswith(beginnings)):
-            function: Any = library.shared(name)
-            signature = SHARED.signature(name)
-            if signature.makes:
-                function.errcheck = self._made
-            elif signature.fails:
-                function.errcheck = _went
-            setattr(self, name.removeprefix("dg_"), function)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:  # for type checkers: the functions set above
-        raise AttributeError(name)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """The native function of that name, with "dg_" before it; declared when it is first asked for."""
+        library = None if name.startswith("_") else self._backward if name.startswith(_BACKWARD) else self._forward
+        if library is None or not SHARED.declares("function", f"dg_{name}"):
+            raise AttributeError(name)
+        function: Any = library.shared(f"dg_{name}")
+        signature = SHARED.signature(f"dg_{name}")
+        if signature.makes:
+            function.errcheck = self._made
+        elif signature.fails:
+            function.errcheck = _went
+        setattr(self, name, function)
+        return function  # type: ignore[no-any-return]  # what is known of it above is more than its type says
 
     def _made(self, pointer: int | None, function: object, arguments: tuple[Any, ...]) -> int:
         if pointer is None:

@@ -71,6 +71,7 @@ class Header:
         self._declarations: dict[tuple[str, str], tuple[int, str]] = {}  # by kind and name, from which line
         self._members: dict[str, dict[str, SharedField]] = {}
         self._parameters: dict[str, SharedField] = {}
+        self._signatures: dict[str, Signature] = {}
         self._structures: dict[str, Any] = {}
         for line, declaration in _declarations(text):
             self._declarations[_kind(line, declaration)] = (line, declaration)
@@ -78,6 +79,10 @@ class Header:
     def names(self, kind: str) -> list[str]:
         """The names of all that is an "enum", "struct", "constant", "callback" or "function"."""
         return [name for of, name in self._declarations if of == kind]
+
+    def declares(self, kind: str, name: str) -> bool:
+        """Whether there is one of this kind and name."""
+        return (kind, name) in self._declarations
 
     def numbers(self, name: str) -> dict[str, int]:
         """The numbers of an enum, by Python's names of them."""
@@ -134,6 +139,8 @@ class Header:
 
     def signature(self, name: str) -> Signature:
         """The types of a function that Python calls. Characters and numbers that it returns are read."""
+        if name in self._signatures:
+            return self._signatures[name]
         line, text = self._declarations["function", name]
         returned = text.partition(name)[0].strip()
         result, *parameters = self._types(line, returned, text)
@@ -141,7 +148,9 @@ class Header:
         read = (
             ctypes.c_char_p if returned == "const char*" else ctypes.POINTER(result.target) if looks else result.ctype
         )
-        return Signature(read, tuple(m.ctype for m in parameters), "*" in returned and not looks, fails)
+        makes = "*" in returned and not looks
+        self._signatures[name] = Signature(read, tuple(m.ctype for m in parameters), makes, fails)
+        return self._signatures[name]
 
     def _types(self, line: int, result: str, text: str) -> Iterator[SharedField]:
         """The types of a function's result, and of the parameters at the end of its text."""
@@ -197,13 +206,13 @@ class Header:
         """The type of a variable, and of what it points to."""
         if not stars:
             return _NUMBERS[base] if base in _NUMBERS else self._named(base), None
-        if base != "void" and base not in _NUMBERS and ("name", base) not in self._declarations:
+        if base != "void" and base not in _NUMBERS and not self.declares("name", base):
             raise LookupError(base)
         return ctypes.c_void_p, ctypes.c_void_p if stars > 1 else _NUMBERS.get(base)
 
     def _named(self, name: str) -> Any:
         """The type of a value of a type that the header declares."""
-        if ("callback", name) in self._declarations:
+        if self.declares("callback", name):
             return ctypes.c_void_p
         if name.startswith("enum "):
             self._declarations["enum", name[5:]]
