@@ -19,6 +19,7 @@ from dynagrad.errors import CompileError, Error
 from dynagrad.rules.semirings import SEMIRINGS
 from dynagrad.runtime import shared
 from dynagrad.runtime.compiling import cache, toolchain
+from dynagrad.runtime.engine import Settings
 from dynagrad.runtime.library import Library, load
 from dynagrad.runtime.shared import SHARED, Header
 
@@ -84,6 +85,13 @@ def test_limits_begin_as_in_native_code() -> None:
     )
     for made, name in ((settings, "Settings"), (report, "Report")):
         assert {field: getattr(made, field) for field, _ in made._fields_} == SHARED.defaults(name)
+
+
+def test_limits_that_are_not_there_are_an_error() -> None:
+    assert (Settings(max_pops=3).max_pops, Settings(max_pops=3).max_items) == (3, -1)
+    for made in (Settings, SHARED.structure("Examples")):
+        with pytest.raises(AttributeError, match="max_pop"):
+            made(max_pop=3)
 
 
 # -- functions --------------------------------------------------------------------------------------------------------

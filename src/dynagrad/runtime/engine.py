@@ -47,6 +47,7 @@ class Settings(ctypes.Structure):
     """The limits of a run; those that are not given are none."""
 
     _fields_ = SHARED.fields("Settings")
+    __slots__ = ()  # another name is an error
 
     def __init__(self, **limits: float) -> None:
         super().__init__(**{**_NO_LIMITS, **limits})
@@ -59,6 +60,7 @@ class Report(ctypes.Structure):
     """What a run did."""
 
     _fields_ = SHARED.fields("Report")
+    __slots__ = ()
 
 
 Examples = SHARED.structure("Examples")

@@ -118,9 +118,10 @@ class Header:
         return self._members[name]
 
     def structure(self, name: str) -> Any:
-        """The class of a structure."""
+        """The class of a structure, which takes no other names than those of its fields."""
         if name not in self._structures:
-            self._structures[name] = type(name, (ctypes.Structure,), {"_fields_": self.fields(name)})
+            own = {"_fields_": self.fields(name), "__slots__": ()}
+            self._structures[name] = type(name, (ctypes.Structure,), own)
         return self._structures[name]
 
     def fields(self, name: str) -> list[tuple[str, Any]]:
