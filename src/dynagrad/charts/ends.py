@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from ..codegen.rules.solving.convergence import QUIET
 from ..errors import Error, NotConverged, ProgramError, RoomError, ValueRangeError, counted, cut, warn
 from ..plan.model import Stage
-from ..plan.traits import repeats, selects, sweeps
+from ..plan.traits import QUIET, repeats, selects, sweeps
 from ..rules.semirings import SEMIRINGS
 from ..runtime.engine import Failure, out_of_memory
 from ..runtime.shared import numbers

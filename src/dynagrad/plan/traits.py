@@ -278,6 +278,11 @@ def traces(plan: Plan, stage: Stage) -> bool:
     return gains(plan, stage) or estimates(plan, stage) or follows(plan, stage)
 
 
+QUIET = 1_000_000
+"""Pops in a row without a changed digit, after which a stage whose arguments may grow without bound stops; and pops
+after which values that a user's semiring improves around a cycle are taken to do so without end."""
+
+
 def watches(plan: Plan, stage: Stage) -> bool:
     """Whether the stage needs what watches over its convergence."""
     return sweeps(stage) or traces(plan, stage)

@@ -5,19 +5,17 @@ Every file that writes a part of a class takes one; `program.py` calls them all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableLayout
 from ...plan.rows.joins import RowJoins
 from ...plan.size import is_large, shares_joins
-from ...plan.traits import estimates, in_line, is_derived, is_external, is_facts, may_excuse, stored_order, traces
+from ...plan.traits import estimates, is_derived, is_external, is_facts, stored_order, traces
 from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import BeamDeclaration, Variable
 from ..cxx import Writer, comment, literal
-from .combine import compared_with_zero, copies, own_plus_name
+from .combine import copies, own_plus_name
 from .nests import NestWriter
 from .scope import Names, PatternScope
 from .shapes import Shapes
@@ -51,6 +49,10 @@ class ClassContext:
         self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
         # The functions of joins, by their prefix, rule and driver: filled as they are written, before they are called.
         self.functions: dict[tuple[str, int, int | None], JoinFunction] = {}
+        # The types of tables and stages, and those that are alike in programs of thousands of rules, by what they have.
+        self.table_types: dict[str, str] = {}
+        self.stage_types: dict[int, str] = {}
+        self.types: dict[tuple[str, ...], str] = {}
         self.estimated = frozenset(key for s in plan.stages if estimates(plan, s) for key in s.keys)
         self.traced = frozenset(key for s in plan.stages if traces(plan, s) for key in s.keys)
         self.nests: dict[tuple[int, int | None, bool], str] = {}  # the functions of nests that are written
@@ -140,30 +142,21 @@ class ClassContext:
         low = f"{self.names.table[table.key]}.range[{table.arity - 1}].low"
         return f"((int64_t)a{table.order[-1]} - {low}) & 63"
 
-    def waits_by(self, table: TableLayout) -> tuple[int, ...]:
-        """The arguments of an item on which it depends where it waits in its stage's agenda."""
-        stage = self.plan.stage_of[table.key]
-        if in_line(stage):
-            return ()
-        if stage.priority == "declared" and any(p.item.key == table.key for p in self.plan.rules.priorities):
-            return tuple(range(table.arity))
-        found = {i for form in stage.forms for i, _ in form.coefficients.get(table.key, ())}
-        return tuple(sorted({*found, *table.order[-1:]} if self.plan.pops_rows(table.key) else found))
-
     def push(self, table: TableLayout) -> str:
-        """The call that pushes the item at `cell`, with arguments a0, a1, ..., on the agenda."""
-        return f"push_{self.names.table[table.key]}({', '.join(['cell', *(f'a{i}' for i in self.waits_by(table))])});"
+        """The call that pushes the item at `cell` on the agenda."""
+        name = self.names.table[table.key]
+        return f"push(*this, {name}, cell, arguments_of({name}, cell));"
 
-    def level(self, stage: Stage, table: TableLayout) -> str:
+    def level(self, stage: Stage, table: TableLayout, argument: str = "a{}") -> str:
         """The level of an item with arguments a0, a1, ..."""
         text = "0"
         for f, form in enumerate(stage.forms):
             constant = form.constant.get(table.key, 0)
             terms: list[str] = []
             for i, c in form.coefficients.get(table.key, ()):
-                code = f"a{i}"
+                code = argument.format(i)
                 if self.plan.summary.domains[table.domains[i]].kind == "atom":
-                    code = f"(*world->rank[{table.domains[i]}])[a{i}]"
+                    code = f"(*world->rank[{table.domains[i]}])[{code}]"
                 times = "" if abs(c) == 1 else f"{abs(c)} * "
                 terms.append(f"{_sign(c, not terms)}{times}(int64_t){code}")
             if constant:
@@ -234,22 +227,6 @@ class ClassContext:
         """The name of the function of a join."""
         return f"{prefix}{join.rule.number}" if join.driver is None else self.drive_name(join, prefix)
 
-    def enter(self, table: TableLayout, call: str = "insert(key, cell)") -> None:
-        """Enters the item at `cell`, with arguments a0, a1, ..., into its table's indexes."""
-        out, name = self.out, self.names.table[table.key]
-        if self.plan.changes is not None and self.by_key.get(table.key):
-            out.line(f"if (!first_time({name}.indexed, cell)) return;")
-        for index in self.by_key.get(table.key, ()):
-            out.open("")
-            base = out.depth
-            scope = self.index_scope(table, index)
-            for i, term in enumerate(index.pattern):
-                scope.match(term, f"a{i}", table.domains[i])
-            out.line(f"const int32_t key[] = {{{', '.join([*map(scope.name, index.by), '0'])}}};")
-            out.line(f"{name}.by{index.number}.{call};")
-            out.close_to(base)
-            out.close()
-
     def unpack(self, table: TableLayout) -> None:
         """Declares a0, a1, ..., the arguments of the item at `cell`."""
         name, out = self.names.table[table.key], self.out
@@ -259,38 +236,10 @@ class ClassContext:
         out.line(f"{name}.arguments(cell, arguments);")
         out.line(f"const auto [{self.stored(table)}] = arguments;")
 
-    def infinite(self, table: TableLayout, value: str) -> str:
-        """A disjunct: whether the value of the item at `cell` is infinite and not excused, see `combine.py`."""
-        if not may_excuse(self.plan, table):
-            return ""
-        flags = f"flags_of({self.names.table[table.key]}.excused, cell)"
-        wrong = f"!({flags} & 1)"
-        if nothing := compared_with_zero(table, value, "=="):
-            wrong = f"({nothing} ? ({flags} & 4) != 0 : {wrong})"
-        return f" || (__builtin_expect(!isfinite(semiring::primal({value})), 0) && {wrong})"
-
-    def excuse(self, table: TableLayout, value: str, arguments: Sequence[str]) -> str:
-        """A statement that excuses the item of an infinite fact, or none. `arguments` are those of the item."""
-        if not may_excuse(self.plan, table):
-            return ""
-        name = self.names.table[table.key]
-        order = stored_order(table)
-        cell = f"{name}.locate({', '.join(arguments[i] for i in order)})"
-        return f"if (!isfinite(semiring::primal({value}))) grown({name}.excused, {cell}, (uint8_t)0) |= 1"
-
     @property
     def underflows(self) -> bool:
         """Whether values may underflow, which is counted."""
         return SEMIRINGS[self.plan.semiring].underflows and not self.plan.order
-
-    def check(self, table: TableLayout, value: str, when: str = "") -> None:
-        """Ends the run where a value is invalid in the semiring, and counts values that underflowed, `when` they do."""
-        out = self.out
-        wrong = f"__builtin_expect(!semiring::valid({value}), 0){self.infinite(table, value)}"
-        out.line(f"if ({wrong}) return fail(bad_value, {table.number}, cell);")
-        if self.underflows:
-            also = f"{when} && " if when else ""
-            out.line(f"if ({also}semiring::tiny({value}) && ({value} != 0 || !has_zero)) report.underflow++;")
 
 
 def _sign(number: int, first: bool) -> str:

@@ -1,19 +1,30 @@
-"""What the table of a predicate has beside its items and their values: the rows of `MEMBERS`, of which each says when.
+"""What tables, stages and programs are and have in C++: rows, of which each says when.
 
-Each table of a generated class is a struct of its own (`tables.py`), with these as members. Arrays are by cell; most
-of them grow when they are first written to. What they are for is said in the headers that use them.
+Each table of a generated class is a struct of its own (`tables.py`). What it has beside its items and their values is
+in `MEMBERS`: arrays are by cell; most of them grow when they are first written to. What it is, is in `TRAITS`, by
+which templates choose what they do with its items (`running/traits.hpp` has those that are not named, and says what
+they mean). So it is with stages, which have parts of the class by the same names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...plan.model import Plan, TableLayout
+from ...plan.model import Join, Plan, Stage, Strategy, TableLayout
 from ...plan.traits import (
+    QUIET,
+    asked_for,
     bounded,
+    by_level,
+    clause_defined,
+    estimates,
+    follows,
+    gains,
+    has_agenda,
     has_axioms,
     head_kind,
+    holds_back,
     is_external,
     keeps_rest,
     keeps_total,
@@ -24,10 +35,16 @@ from ...plan.traits import (
     selects,
     settles,
     solves,
+    stored_order,
     sums_up,
+    sweeps,
+    traces,
+    waits,
 )
-from ...rules.aggregators import HeadKind
-from .context import ClassContext
+from ...rules.aggregators import AGGREGATORS, HeadKind
+from ...rules.semirings import SEMIRINGS
+from ..cxx import literal
+from .context import ClassContext, level_type
 
 Asked = Callable[[Plan, TableLayout], bool]
 When = Callable[[ClassContext, TableLayout], bool]
@@ -108,3 +125,176 @@ MEMBERS = (
 def members_of(context: ClassContext, table: TableLayout) -> Iterator[Member]:
     """What a table has."""
     return (member for member in MEMBERS if member.when(context, table))
+
+
+# -- traits ------------------------------------------------------------------------------------------------------------
+
+Trait = bool | int | float | str
+"""The value of a trait: a constant, or C++."""
+
+
+TRAITS: dict[str, Callable[[Plan, TableLayout], Trait]] = {
+    "sink": lambda _, t: t.sink,
+    "waits": waits,
+    "pops_again": lambda _, t: t.updates,
+    "keeps_updates": keeps_updates,
+    "pops_rows": lambda p, t: p.pops_rows(t.key),
+    "has_indexes": lambda p, t: any(index.key == t.key for index in p.indexes),
+    "holds_back": holds_back,
+    "adds": lambda p, t: not p.selective and (p.semiring != "plain" or t.aggregator == "+="),
+    "asked_for": asked_for,
+    "ranked": lambda p, t: any(x.item.key == t.key for x in p.rules.priorities),
+    "truth": lambda p, t: p.semiring == "plain" and AGGREGATORS[t.aggregator].truth,
+    "clause": clause_defined,
+    "one_value": lambda p, t: p.semiring == "plain" and t.aggregator == "=",
+    "selects": selects,
+    "multiplies": _product,
+    "keeps_rest": keeps_rest,
+    "excuses": may_excuse,
+    "bounded": lambda p, t: p.collects is None and bounded(p, t),
+    "settles": settles,
+    "stable": lambda p, t: t.order.index(stable) if (stable := p.stage_of[t.key].stable.get(t.key)) is not None else -1,
+    "sign": lambda p, t: AGGREGATORS[t.aggregator].sign if p.semiring == "plain" else 0,
+    "none": lambda p, t: AGGREGATORS[t.aggregator].zero if p.semiring == "plain" else 0.0,
+}
+"""What the table of a derived predicate is."""
+
+
+def driven(context: ClassContext, table: TableLayout) -> Sequence[Join]:
+    """The joins that an item drives when it is popped."""
+    return context.drives_of[context.plan.stage_of[table.key].number].get(table.key, ())
+
+
+def _at_once(context: ClassContext, table: TableLayout) -> bool:
+    if context.by_key.get(table.key) or context.underflows or context.plan.semiring not in ("real", "log"):
+        return False
+    return not context.plan.stage_of[table.key].grows and all(map(context.in_rows, driven(context, table)))
+
+
+ROW_TRAITS: dict[str, Callable[[ClassContext, TableLayout], Trait]] = {
+    "in_rows": lambda c, t: any(map(c.in_rows, driven(c, t))),
+    "together": lambda c, t: any(map(c.plan.sums_together, driven(c, t))),
+    "at_once": lambda c, t: c.plan.pops_rows(t.key) and _at_once(c, t),
+}
+"""What it is where items wait in rows."""
+
+STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
+    "strategy": lambda _, s: f"Strategy::{s.strategy.value}",
+    "priority": lambda _, s: f"Priority::{s.priority or 'none'}",
+    "forms": lambda _, s: len(s.forms),
+    "unknowns": lambda _, s: s.unknowns,
+    "grows": lambda _, s: s.grows,
+    "quiet": lambda _, s: QUIET if s.grows else 0,
+    "in_rows": lambda p, s: p.waits_in_rows(s),
+    "estimates": estimates,
+    "pops_once": lambda _, s: s.final,
+    "improves": lambda p, s: gains(p, s) or follows(p, s),
+}
+"""What a stage is."""
+
+STAGE_PARTS: dict[str, Callable[[Plan, Stage], bool]] = {
+    "agenda": lambda _, s: has_agenda(s),
+    "block": lambda _, s: solves(s),
+    "convergence": lambda p, s: estimates(p, s) or sweeps(s),
+    "gains": traces,
+    "moving": lambda _, s: sweeps(s),
+}
+"""What a stage has in the class, under a name that ends with its number."""
+
+PROGRAM_TRAITS: dict[str, Callable[[ClassContext], Trait]] = {
+    "plain": lambda c: c.plain,
+    "of_user": lambda c: c.plan.semiring == "user",
+    "selective": lambda c: c.plan.selective,
+    "ordered": lambda c: c.ordered,
+    "by_value": lambda c: SEMIRINGS[c.plan.semiring].order == "value",
+    "underflows": lambda c: c.underflows,
+    "keeps_tape": lambda c: c.plan.adjoint,
+    "directions": lambda c: c.plan.order > 0,
+    "resolves": lambda c: c.plan.resolves,
+}
+"""What a program is."""
+
+_USUAL: dict[str, Trait] = {"stable": -1, "priority": "Priority::none"}
+"""Traits that need no name beside those that are false or zero."""
+
+
+_TYPES = {bool: "bool", int: "int32_t", float: "double"}
+
+
+def constants(traits: Mapping[str, Trait]) -> list[str]:
+    """The declarations of traits that are not as usual."""
+    named = {n: x for n, x in traits.items() if x != _USUAL.get(n, 0) or n in ("number", "strategy")}
+    listed: dict[str, list[str]] = {}
+    for name, x in named.items():
+        text = x if isinstance(x, str) else literal(x, operand=False)
+        type_of = x.split("::")[0] if isinstance(x, str) else _TYPES[type(x)]
+        listed.setdefault(type_of, []).append(f"{name} = {text}")
+    return [f"static constexpr {type_of} {', '.join(each)};" for type_of, each in listed.items()]
+
+
+def shares_types(context: ClassContext, stage: Stage) -> bool:
+    """Whether tables of a stage that are alike have one type, in programs of thousands of rules: nothing but levels and
+    the joins that they drive tell their items apart. A table then keeps which parts of the class are its stage's."""
+    plan = context.plan
+    if context.shapes is None or plan.changes is not None or plan.collects is not None:
+        return False
+    return not (solves(stage) or sweeps(stage) or stage.priority == "declared")
+
+
+def write_stage_traits(context: ClassContext, stage: Stage) -> None:
+    """`Stage<n>`: what a stage is, and its parts of the class; stages that are alike have one."""
+    plan, out, n = context.plan, context.out, stage.number
+    lines = constants({name: asked(plan, stage) for name, asked in STAGE_TRAITS.items()})
+    if by_level(stage) or stage.strategy is Strategy.HEAP:
+        lines.append(f"using Level = {level_type(stage)};")
+    if stage.priority == "value" and plan.semiring == "user":
+        lines.append("using Rank = user::Rank;")
+    parts = [part for part, has in STAGE_PARTS.items() if has(plan, stage)]
+    shared = shares_types(context, stage)
+    context.stage_types[n] = f"Stage{n}"
+    if shared:
+        context.stage_types[n] = context.types.setdefault((*lines, *parts), f"Stage{n}")
+        if context.stage_types[n] != f"Stage{n}":
+            return
+    for part in parts:
+        own = f"*(decltype(p.{part}{n})*)table.{part}" if shared else f"p.{part}{n}"
+        given = "T& table" if shared else "T&"
+        lines.append(f"template <class P, class T> static auto& {part}(P& p, {given}) {{ return {own}; }}")
+    out.open(f"struct Stage{n} : StageTraits")
+    for line in lines:
+        out.line(line)
+    out.close("};")
+
+
+def write_table_traits(context: ClassContext, table: TableLayout) -> None:
+    """In the struct of a table: what it is, and how contributions join where that is not the semiring's plus."""
+    plan, out = context.plan, context.out
+    if table.key not in plan.stage_of:
+        return
+    stage = plan.stage_of[table.key]
+    out.line(f"using Stage = {context.stage_types[stage.number]};")
+    traits: dict[str, Trait] = {name: asked(plan, table) for name, asked in TRAITS.items()}
+    traits.update({name: asked(context, table) for name, asked in ROW_TRAITS.items()})
+    for line in constants(traits):
+        out.line(line)
+    out.line(f"static constexpr int32_t order[] = {{{', '.join(map(str, [*stored_order(table), 0]))}}};")
+    if context.own_plus(table):
+        joined = context.plus(table, "a", "b")
+        out.line(f"static value_t plus(const value_t& a, const value_t& b) {{ return {joined}; }}")
+    if context.plain:
+        out.line(f"static value_t zero() {{ return {context.zero(table)}; }}")
+
+
+def types_of_tables(context: ClassContext, stages: Sequence[Stage]) -> Mapping[str, Sequence[TableLayout]]:
+    """The tables whose items wait in an agenda, by their types."""
+    found: dict[str, list[TableLayout]] = {}
+    for table in (context.plan.tables[key] for stage in stages for key in stage.keys):
+        if waits(context.plan, table):
+            found.setdefault(context.table_types[table.key], []).append(table)
+    return found
+
+
+def parts_of(context: ClassContext, table: TableLayout) -> Sequence[str]:
+    """The parts of the class that a table of a shared type keeps where they are."""
+    stage = context.plan.stage_of[table.key]
+    return [part for part, has in STAGE_PARTS.items() if has(context.plan, stage)]

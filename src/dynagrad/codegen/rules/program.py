@@ -23,8 +23,8 @@ from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
 from .incremental import changing, resolving
-from .running.contributions import write_add, write_order
-from .running.pops import write_joins
+from .running.items import write_item, write_levels
+from .running.pops import write_drives, write_joins
 from .running.stages import write_begin, write_run, write_sweep
 from .scope import Names, python_value
 from .solving import components, convergence, exploring
@@ -126,9 +126,11 @@ def _prelude(context: ClassContext) -> str:
 def _includes(context: ClassContext, embed: bool) -> list[str]:
     """The headers of the class, and macros before them; called last, when the needs of the class are known."""
     plan = context.plan
-    headers = ["outside/rules.hpp" if embed else "running/chart.hpp"]
+    headers = ["outside/rules.hpp" if embed else "running/item.hpp"]
     if any(watches(plan, s) for s in plan.stages):
         headers.append("solving/convergence.hpp")
+    if any(sweeps(s) for s in plan.stages):
+        headers.append("running/rounds.hpp")
     if any(solves(s) for s in plan.stages):
         headers += [
             "solving/ground.hpp",
@@ -229,8 +231,6 @@ def write_members(context: ClassContext) -> None:
 def _functions(context: ClassContext) -> None:
     """The member functions."""
     plan = context.plan
-    if context.ordered:
-        write_order(context)
     if context.externals:
         write_external(context)
     if plan.changes is not None:
@@ -239,10 +239,13 @@ def _functions(context: ClassContext) -> None:
         if solves(stage):
             exploring.write_items(context, stage)
     for table in context.derived:
-        write_add(context, table)
+        write_item(context, table)
+    write_levels(context)
+    # A class of the backward pass alone makes joins where it solves; those that rules share it may call there.
+    makes_all = Passes.FORWARD in context.passes or context.shapes is not None
+    joined = [stage for stage in plan.stages if makes_all or solves(stage)]
     for stage in plan.stages:
-        # A class of the backward pass alone makes joins where it solves; those that rules share it may call there.
-        if Passes.FORWARD in context.passes or solves(stage) or context.shapes is not None:
+        if makes_all or solves(stage):
             write_joins(context, stage)
         if solves(stage):
             exploring.write_stage(context, stage)
@@ -255,6 +258,7 @@ def _functions(context: ClassContext) -> None:
             write_begin(context, stage)
             if sweeps(stage):
                 write_sweep(context, stage)
+    write_drives(context, joined)
     if Passes.FORWARD in context.passes:
         write_run(context)
     if plan.changes is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...errors import ProgramError
 from ...plan.joins import term_variables
@@ -53,13 +53,13 @@ class Names:
         """An index of a derived predicate."""
         return f"{self.table[key]}.by{number}"
 
-    def add(self, key: str) -> str:
-        """The function that adds a contribution to an item."""
-        return f"add_{self.table[key]}"
+    def add(self, key: str, arguments: Sequence[str], value: str) -> str:
+        """The call that adds a contribution to an item."""
+        return f"add({', '.join(['*this', self.table[key], value, *arguments])})"
 
     def arrive(self, key: str) -> str:
         """A pointer to the function that is called for the new items of a row operation."""
-        return f"arriving<program, &program::arrive_{self.table[key]}>"
+        return f"arriving<program, &program::{self.table[key]}>"
 
     def functor(self, name: str, arity: int) -> int:
         return self.functors.setdefault((name, arity), len(self.functors))

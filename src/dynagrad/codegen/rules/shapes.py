@@ -9,7 +9,7 @@ statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...plan.model import Join, Plan
@@ -82,11 +82,11 @@ class _Parameters(Names):
         text = self.names.index(key, number)
         return self.parameter(("by", text), lambda name: f"const Index<{width}>& {name}", text)
 
-    def add(self, key: str) -> str:
+    def add(self, key: str, arguments: Sequence[str], value: str) -> str:
         types = ", ".join([*["int32_t"] * self.plan.tables[key].arity, "value_t"])
-        given = f"&program::{self.names.add(key)}"
+        given = f"&program::add_{self.names.table[key]}"
         name = self.parameter(("add", key), lambda name: f"void (program::*{name})({types})", given)
-        return f"(this->*{name})"
+        return f"(this->*{name})({', '.join([*arguments, value])})"
 
     def arrive(self, key: str) -> str:
         given = self.names.arrive(key)

@@ -5,7 +5,7 @@ of rule variables are kept; they start with a capital letter or an underscore, a
 small letter.
 
 The order of the steps was chosen by `plan/joins.py`; right sides are in `values.py`, and what happens to an update is
-in `running/contributions.py`.
+in `running/item.hpp`.
 
 It is long because the steps of a join and the update of its head share what was found on the way.
 """
@@ -233,7 +233,7 @@ class JoinWriter(NestWriter):
             value = self._excuse(table, name, value, texts)
         self._trace(table, name, texts)
         self.out.line("updates.count++;")
-        self.out.line(f"{self.names.add(table.key)}({', '.join([*texts, value])});")
+        self.out.line(f"{self.names.add(table.key, texts, value)};")
 
     def _trace(self, table: TableLayout, name: str, texts: Sequence[str]) -> None:
         """In rounds that do not settle, tells from which items of the stage the head comes, see `Moving`."""

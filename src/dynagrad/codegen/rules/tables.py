@@ -1,6 +1,6 @@
 """The tables of a generated class: facts and items as members, and the constructor that opens them.
 
-Very many tables are in groups, each a base of the class. What adds to items is in `running/contributions.py`.
+Very many tables are in groups, each a base of the class. What adds to items is in `running/items.py`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ...plan.model import IndexPlan, Stage, Strategy, TableLayout
 from ...plan.traits import (
     by_level,
     has_axioms,
+    holds_back,
     in_line,
     is_dense,
     is_facts,
@@ -23,7 +24,16 @@ from ...rules.syntax import Variable
 from .access import write_views
 from .combine import own_plus_name
 from .context import ClassContext, level_type
-from .members import members_of
+from .members import (
+    PROGRAM_TRAITS,
+    ROW_TRAITS,
+    constants,
+    members_of,
+    parts_of,
+    shares_types,
+    write_stage_traits,
+    write_table_traits,
+)
 
 
 def write_plus(context: ClassContext) -> None:
@@ -125,7 +135,7 @@ def write_group(context: ClassContext, k: int, group: Sequence[TableLayout]) -> 
     out.open(f"struct tables{k}")
     out.line("Account* held;")
     for table in group:
-        write_table(context, table, "held")
+        write_table(context, table, "held", f"tables{k}::")
     out.line(f"__attribute__((noinline)) explicit tables{k}(Account* a) : held(a) {{}}")
     out.line(f"__attribute__((noinline)) ~tables{k}() {{}}")
     out.close("};")
@@ -135,43 +145,67 @@ def write_group(context: ClassContext, k: int, group: Sequence[TableLayout]) -> 
 def open_class(context: ClassContext) -> None:
     """Opens the class, which begins with the members of its tables, or has groups of them as bases."""
     out, groups = context.out, context.groups()
-    if len(groups) == 1:
-        out.open("struct program : ChartBase")
-        for table in groups[0]:
-            write_table(context, table, "&account")
-        return
-    for k, group in enumerate(groups):
-        write_group(context, k, group)
-    out.open(f"struct program : {', '.join(['ChartBase', *(f'tables{k}' for k in range(len(groups)))])}")
+    for stage in context.plan.stages:
+        write_stage_traits(context, stage)
+    if len(groups) > 1:
+        for k, group in enumerate(groups):
+            write_group(context, k, group)
+    bases = [f"tables{k}" for k in range(len(groups)) if len(groups) > 1]
+    out.open(f"struct program : {', '.join(['ChartBase', *bases])}")
+    for line in constants({name: asked(context) for name, asked in PROGRAM_TRAITS.items()}):
+        out.line(line)
+    for table in groups[0] if len(groups) == 1 else ():
+        write_table(context, table, "&account")
 
 
-def write_table(context: ClassContext, table: TableLayout, account: str) -> None:
-    """The member of a table: a struct of its own, with what `members.py` says that it has beside its values."""
+def write_table(context: ClassContext, table: TableLayout, account: str, scope: str = "") -> None:
+    """The member of a table: a struct of its own, with what `members.py` says that it has beside its values; or that
+    of a table that is alike, see `shares_types`."""
     if is_facts(table):
         _write_relation(context, table, account)
         return
     out, plan, name = context.out, context.plan, context.names.table[table.key]
+    shared = table.key in plan.stage_of and shares_types(context, plan.stage_of[table.key])
     base = f"{'Dense' if is_dense(table) else 'Hashed'}<semiring, {table.arity}>"
     order = ", ".join(str(i + 1) for i in table.order)
     stored = f"arguments stored in the order {order}" if is_dense(table) and table.arity else ""
     opened = [f"{base}(a)"]
-    out.open(f"struct table_{name} : {base}", stored)
-    out.line(f"static constexpr uint32_t number = {table.number};")
-    if table.key in plan.stage_of:
-        out.line(f"static constexpr int stage = {plan.stage_of[table.key].number};")
-    if table.updates:
-        out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
-    if has_axioms(plan, table):
-        out.line(f"Relation<facts_{name}, semiring> axioms;")
-    if plan.collects is not None and has_axioms(plan, table):
-        out.line("GivenRows given_rows;")
-        opened.append("given_rows(a)")
-    for index in context.by_key.get(table.key, ()):
-        out.line(f"Index<{len(index.by)}> by{index.number};  // {context.index_text(index)}")
-        opened.append(f"by{index.number}(a)")
-    opened += _write_arrays(context, table)
-    out.line(f"explicit table_{name}(Account* a) : {', '.join(opened)} {{}}")
-    out.close(f"}} {name}{{{account}}};")
+    traits = ", TableTraits" if table.key in plan.stage_of else ""
+    with out.aside(1) as lines:
+        write_table_traits(context, table)
+        if shared:
+            out.line("const int32_t number, stage;")
+            opened += ["number(n)", "stage(s)"]
+            for part in parts_of(context, table):
+                out.line(f"void* {part} = nullptr;", "that of its stage")
+        else:
+            number = f"number = {table.number}"
+            own = f", stage = {plan.stage_of[table.key].number}" if traits else ""
+            out.line(f"static constexpr int32_t {number}{own};")
+        if table.updates:
+            out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
+        if has_axioms(plan, table):
+            out.line(f"Relation<facts_{name}, semiring> axioms;")
+        if plan.collects is not None and has_axioms(plan, table):
+            out.line("GivenRows given_rows;")
+            opened.append("given_rows(a)")
+        for index in context.by_key.get(table.key, ()):
+            out.line(f"Index<{len(index.by)}> by{index.number};  // {context.index_text(index)}")
+            opened.append(f"by{index.number}(a)")
+        opened += _write_arrays(context, table)
+    kind = f"{scope}table_{name}"
+    if shared and not holds_back(plan, table) and not any(asked(context, table) for asked in ROW_TRAITS.values()):
+        kind = context.types.setdefault((base, *lines), kind)
+    context.table_types[table.key] = kind
+    numbers = f", {table.number}, {plan.stage_of[table.key].number}" if shared else ""
+    if kind != f"{scope}table_{name}":
+        out.line(f"{kind} {name}{{{account}{numbers}}};")
+        return
+    out.open(f"struct table_{name} : {base}{traits}", stored)
+    out.lines += lines
+    given = "Account* a, int32_t n, int32_t s" if shared else "Account* a"
+    out.line(f"explicit table_{name}({given}) : {', '.join(opened)} {{}}")
+    out.close(f"}} {name}{{{account}{numbers}}};")
 
 
 def _write_relation(context: ClassContext, table: TableLayout, account: str) -> None:
@@ -259,15 +293,16 @@ def _open(context: ClassContext, table: TableLayout) -> None:
         places = repeats(stage) and not table.sink
         updates = keeps_updates(context.plan, table)
         if is_dense(table):
-            order = ", ".join([*map(str, table.order), "0"])
-            out.line(f"static constexpr int32_t order_{name}[] = {{{order}}};")
             out.line(f"static constexpr Extent extents_{name}[] = {{{', '.join(_extents(table) or ['{}'])}}};")
-            where = f"w->domain.data, order_{name}, extents_{name}, "
+            where = f"w->domain.data, {name}.order, extents_{name}, "
         else:
             where = ""
         out.line(f"{name}.begin(tables[{n}], {where}{_bool(updates)}, {_bool(places)});")
         if table.updates:
             out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &{name}.nothing;")
+        if shares_types(context, stage):
+            for part in parts_of(context, table):
+                out.line(f"{name}.{part} = &{part}{stage.number};")
         for index in context.by_key.get(table.key, ()):
             out.line(f"{name}.by{index.number}.open();")
     if is_facts(table) or has_axioms(context.plan, table):

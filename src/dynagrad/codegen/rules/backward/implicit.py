@@ -80,7 +80,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     if exposes:
         out.line(f"for (int64_t i = 0; i < count; i++) expose{n}({pop});")
     each_item(
-        lambda _, name: [f"share_{name}(cell_of(h));", *([f"hide_{name}(cell_of(h));"] if exposes else [])],
+        lambda _, name: [f"share_{name}(cell_of(h));", *([f"hide(*this, {name}, cell_of(h));"] if exposes else [])],
         backwards=True,
     )
     out.line("inside = false;")

@@ -56,59 +56,6 @@ def _nothing_new(context: ClassContext, table: TableLayout, cell: str, x: str) -
     return f"semiring::same({context.plus(table, value, x)}, {value})"
 
 
-def write_rest(context: ClassContext, table: TableLayout) -> None:
-    """In `add`: moves the tangents of a contribution `x` that changes nothing to the resting ones."""
-    if not settles(context.plan, table):
-        return
-    out, name = context.out, context.names.table[table.key]
-    number = context.plan.stage_of[table.key].number
-    out.open(
-        f"if ((!settings.stopped || {number} < settings.stopped - 1) && {name}.popped.test(cell) && "
-        f"{_nothing_new(context, table, 'cell', 'x')})"
-    )
-    out.line(f"value_t& rest = grown({name}.tangents, cell, semiring::zero());")
-    out.line("rest = semiring::plus(rest, semiring::tangents(x)), x = semiring::without_tangents(x);")
-    out.close()
-
-
-def pending(plan: Plan, table: TableLayout, name: str) -> str:
-    """In `pop`: the update, or, while a stage settles, the resting tangents."""
-    return (
-        f"settling ? {name}.tangents[cell] : {name}.pending[cell]" if settles(plan, table) else f"{name}.pending[cell]"
-    )
-
-
-def first(plan: Plan, table: TableLayout, name: str) -> str:
-    """In `push`: the priority, or, while a stage settles, the size of the resting tangents."""
-    return f"settling ? semiring::stir({name}.tangents[cell]) : priority" if settles(plan, table) else "priority"
-
-
-def write_stop(context: ClassContext, table: TableLayout, tolerance: str) -> None:
-    """In `pop`: returns early for an update that changes nothing, or less than the tolerance."""
-    out = context.out
-    stop = f"!first && (semiring::same(now, old) || semiring::negligible(update, now, {tolerance}))"
-    if settles(context.plan, table):
-        stop = f"settling ? !semiring::moves(update, now) : {stop}"
-    out.line(f"if ({stop}) return;")
-
-
-def write_cleared(context: ClassContext, table: TableLayout, zero: str) -> None:
-    """In `pop`: clears the update that was taken."""
-    name = context.names.table[table.key]
-    taken = f"{name}.pending[cell]"
-    if settles(context.plan, table):
-        taken = f"(settling ? {name}.tangents[cell] : {taken})"
-    context.out.line(f"{taken} = {zero};")
-
-
-def count_pop(plan: Plan, table: TableLayout) -> str:
-    """In `pop`: counts it. Pops while a stage settles are counted separately; too many of them are an error."""
-    if not settles(plan, table):
-        return "report.pops++;"
-    lost = f"fail(unsettled, {table.number}, cell)"
-    return f"if (!settling) report.pops++; else if (++settled > {MOST} * (report.pops + 16)) return {lost};"
-
-
 def write_settle(context: ClassContext, stage: Stage) -> None:
     """`settle<n>`: puts items with resting tangents on the agenda, once; returns whether there are any."""
     plan, out = context.plan, context.out
@@ -121,8 +68,6 @@ def write_settle(context: ClassContext, stage: Stage) -> None:
         bound = cells(context, table)  # arrays that grow have spare elements
         out.open(f"for (int64_t cell = 0; cell < {name}.tangents.size && cell < {bound}; cell++)")
         out.line(f"if (!semiring::moves({name}.tangents[cell], {name}.value[cell])) continue;")
-        if context.waits_by(table):
-            context.unpack(table)
         out.line("settling = true;")
         out.line(context.push(table))
         out.close()

@@ -13,7 +13,6 @@ from ..context import ClassContext
 from ..rows.calling import ItemRow, write_row_call
 from ..statements import arguments_of
 from .row_joins import goes_back_in_rows
-from .tape import forget
 
 
 def write_undo_row(
@@ -50,10 +49,7 @@ def write_undo_row(
         for join in alone:
             out.line(f"{context.function_of(join, 'back').call(arguments, **given)};")
         if rolls:
-            out.open("")
-            out.line("const int64_t cell = here;")
-            forget(context, table)
-            out.close()
+            out.line(f"hide(*this, {name}, here);")
         out.line(f"if (halt || t == tape.begins[{n}]) break;")
         out.line("const Handle before = tape.pops[t - 1];")
         out.line(f"if (table_of(before) != {table.number} || (uint64_t)(cell_of(before) - cell) >= length) break;")

@@ -50,7 +50,6 @@ from .joins import BackWriter, total_of
 from .resting import write_passes, write_solve, write_undo_settling
 from .row_joins import begin_waiting, end_waiting, goes_back_in_rows, write_back
 from .row_pops import write_undo_row
-from .tape import forget
 
 
 def write_backward(context: ClassContext) -> None:
@@ -182,7 +181,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     called = [context.function_of(join, "back") for join in drives]
     again = "" if stage.final else ", bool again"
     out.open(f"DYNAGRAD_STEP void undo_{name}(int64_t cell{again})")
-    if takes_arguments(called) or (rolls_back(stage) and context.by_key.get(table.key)):
+    if takes_arguments(called):
         context.unpack(table)
     if stage.final:
         if takes(called, "update") or posteriors(plan) or chosen:
@@ -236,11 +235,7 @@ def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
             out.close()
     out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
     if rolls_back(stage):
-        if not stage.final:
-            out.open("if (first)")
-        forget(context, table)
-        if not stage.final:
-            out.close()
+        out.line(f"{'' if stage.final else 'if (first) '}hide(*this, {name}, cell);")
     out.close()
     out.line()
 
@@ -277,8 +272,7 @@ def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
     for function in called:
         out.line(f"{function.call(arguments, cell='here', update='now')};")
     if rolls_back(stage):
-        out.line("const int64_t cell = here;")
-        forget(context, table)
+        out.line(f"hide(*this, {name}, here);")
     out.close()
     out.line(f"if (halt || count == most || t == tape.begins[{n}]) break;")
     out.line("const Handle before = tape.pops[t - 1];")
@@ -376,9 +370,7 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
         out.open("if (h & tape.again)")
         out.line(f"{name}.value[cell] = tape.saved[--saved_at].old;")
         out.otherwise()
-        if context.by_key.get(table.key):
-            context.unpack(table)
-        forget(context, table)
+        out.line(f"hide(*this, {name}, cell);")
         out.close()
         out.line("break;")
         out.close()
@@ -399,13 +391,8 @@ def _roll_forward(context: ClassContext, stage: Stage) -> None:
             continue
         name = context.names.table[key]
         out.open(f"void again_{name}(int64_t cell, bool again)")
-        out.open("if (!again)")
-        out.line(f"if (!{name}.popped.set(cell)) return;")
-        if context.by_key.get(key):
-            context.unpack(table)
-            context.enter(table)
-        out.line("return;")
-        out.close()
+        out.line(f"if (!again && {name}.popped.test(cell)) return;")
+        out.line(f"if (!again) return expose(*this, {name}, cell);")
         out.line("const auto& saved = tape.saved[saved_at++];")
         additive = not sweeps(stage) and sums(plan, table)
         whole = context.plus(table, "saved.old", "saved.update") if additive else "saved.update"

@@ -21,9 +21,8 @@ from ..statements import JoinWriter, arguments_of
 
 
 def write_marks(context: ClassContext) -> None:
-    """`mark_...` and `enter_...`, to which the rest of the class refers."""
+    """`mark_...`, to which the rest of the class refers."""
     out = context.out
-    write_enter(context)
     out.line("Array<Handle> marks{&account};")
     for table in context.derived:
         name = context.names.table[table.key]
@@ -32,18 +31,6 @@ def write_marks(context: ClassContext) -> None:
         out.line(f"if (cell >= 0 && first_time({name}.marked, cell)) marks.push(handle({table.number}, cell));")
         out.close()
     out.line()
-
-
-def write_enter(context: ClassContext) -> None:
-    """`enter_...`: enters an item into its indexes, once; deleted items stay there."""
-    out = context.out
-    for table in context.derived:
-        name = context.names.table[table.key]
-        if context.by_key.get(table.key):
-            out.open(f"void enter_{name}(int64_t cell{''.join(arguments_of(table, ', int32_t a{}'))})")
-            context.enter(table)
-            out.close()
-            out.line()
 
 
 def write_changes(context: ClassContext) -> None:
@@ -85,23 +72,15 @@ def write_mark_row(context: ClassContext) -> None:
     out.switch("table", cases, known=False)
 
 
-def write_rederive(context: ClassContext, table: TableLayout, heads: Sequence[Join], arguments: Sequence[str]) -> None:
-    """Adds what an item gets from its axiom, and from all instances of rules for it."""
+def write_rederive(context: ClassContext, table: TableLayout, heads: Sequence[Join]) -> None:
+    """Adds what the item with arguments `a` gets from its axiom, and from all instances of rules for it."""
     out, name = context.out, context.names.table[table.key]
     if has_axioms(context.plan, table):
-        out.line(f"const int64_t at = {name}.axioms.find({', '.join(arguments)});")
-        value = f"{name}.axioms.value[at]"
-        add = f"add_{name}({', '.join([*arguments, value])});"
-        if excuse := context.excuse(table, value, arguments):
-            out.open("if (at >= 0)")
-            out.line(f"{excuse};")
-            out.line(add)
-            out.close()
-        else:
-            out.line(f"if (at >= 0) {add}")
+        out.line(f"const int64_t at = {name}.axioms.find({', '.join(arguments_of(table, 'a[{}]'))});")
+        out.line(f"if (at >= 0) add_fact(*this, {name}, {name}.axioms.value[at], a);")
     for join in heads:
         if join.rule.head.key == table.key:
-            out.line(f"{context.function_of(join, 'derive').call(arguments)};")
+            out.line(f"{context.function_of(join, 'derive').call(arguments_of(table, 'a[{}]'))};")
 
 
 def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, ...], heads: tuple[Join, ...]) -> None:
@@ -149,7 +128,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
     for table in context.derived:
         name = context.names.table[table.key]
         out.open(f"case {table.number}:")
-        write_rederive(context, table, heads, arguments_of(table, "a[{}]"))
+        write_rederive(context, table, heads)
         out.line("break;")
         out.close()
     out.close()
@@ -166,9 +145,7 @@ def _steps(context: ClassContext, facts: tuple[Join, ...], drives: tuple[Join, .
             calls = [context.function_of(join).call(row, update="x") for join in facts if _drives(table, join)]
             added[table.number] = [f"{call};" for call in calls]
         elif not is_external(table):
-            excuse = context.excuse(table, "x", row)
-            add = f"add_{context.names.table[table.key]}({', '.join([*row, 'x'])});"
-            added[table.number] = [*([f"{excuse};"] if excuse else []), add]
+            added[table.number] = [f"add_fact(*this, {context.names.table[table.key]}, x, row);"]
     out.switch("table", added, known=False)
     out.close()
     out.close()
@@ -202,36 +179,22 @@ def write_restore(context: ClassContext) -> None:
     """`restore`: enters items of another chart as they are; false where there is no room for them."""
     out = context.out
     bounds = " bounds" if any(bounded(context.plan, t) for t in context.derived) else ""
-    given = f"int64_t table, const int32_t* rows, const uint64_t* words, const double*{bounds}, int64_t count"
-    out.open(f"bool restore({given})")
+    out.open(
+        f"bool restore(int64_t table, const int32_t* rows, const uint64_t* words, const double*{bounds}, int64_t count)"
+    )
     out.line("stage = 0, begun = true;")
     out.open("for (int64_t n = 0; n < count; n++)")
-    out.switch("table", {table.number: _restored(context, table) for table in context.derived}, known=False)
+    out.line("const value_t x = semiring::read(words + n * semiring::words);")
+    bound = "bounds ? bounds[n] : 0" if bounds else "0"
+    cases = {}
+    for table in context.derived:
+        item = f"{context.names.table[table.key]}, rows + n * {table.arity}, x, {bound}"
+        cases[table.number] = [f"if (!restore_item(*this, {item})) return false;"]
+    out.switch("table", cases, known=False)
     out.close()
     out.line("return true;")
     out.close()
     out.line()
-
-
-def _restored(context: ClassContext, table: TableLayout) -> list[str]:
-    """The statements that enter one item."""
-    name, listed = context.names.table[table.key], arguments_of(table)
-    lines = []
-    if table.arity:
-        lines.append(f"const int32_t* const row = rows + n * {table.arity};")
-        lines.append(f"const int32_t {', '.join(f'{a} = row[{i}]' for i, a in enumerate(listed))};")
-    lines.append(f"if (!{name}.inside({context.stored(table)})) return false;")
-    lines.append(f"const int64_t cell = {name}.locate({context.stored(table)});")
-    lines.append(f"{name}.value[cell] = semiring::read(words + n * semiring::words);")
-    if bounded(context.plan, table):
-        lines.append(f"if (bounds && bounds[n] != 0) grown({name}.error_bound, cell, 0.0) = bounds[n];")
-    if excuse := context.excuse(table, f"{name}.value[cell]", listed):
-        lines.append(f"{excuse};")
-    lines.append(f"if ({name}.seen.set(cell)) {name}.items++, report.items++;")
-    lines.append(f"{name}.popped.set(cell);")
-    if context.by_key.get(table.key):
-        lines.append(f"enter_{name}({', '.join(['cell', *listed])});")
-    return lines
 
 
 def write_swap(context: ClassContext) -> None:

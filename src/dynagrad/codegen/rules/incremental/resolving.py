@@ -30,7 +30,7 @@ from ....plan.traits import bounded, may_excuse
 from ..context import ClassContext, level_type
 from ..solving.exploring import by_table, calls, leads_out, visited
 from ..statements import arguments_of
-from .changing import write_derive, write_enter, write_mark_row, write_reach, write_rederive, write_restore, write_swap
+from .changing import write_derive, write_mark_row, write_reach, write_rederive, write_restore, write_swap
 
 
 def write_members(context: ClassContext) -> None:
@@ -44,7 +44,6 @@ def write_members(context: ClassContext) -> None:
 def write_marks(context: ClassContext) -> None:
     """`mark_...`: an item is to be recomputed."""
     out = context.out
-    write_enter(context)
     for stage in context.plan.stages:
         n = stage.number
         for key in stage.keys:
@@ -174,8 +173,9 @@ def _derive(context: ClassContext, stage: Stage) -> None:
     for key in stage.keys:
         table, name = context.plan.tables[key], context.names.table[key]
         out.open(f"void renew_{name}({'int64_t cell' if table.arity else 'int64_t'})")
-        context.unpack(table)
-        write_rederive(context, table, changes.heads, arguments_of(table))
+        if table.arity:
+            out.line(f"const auto a = arguments_of({name}, cell);")
+        write_rederive(context, table, changes.heads)
         out.close()
     out.open(f"void renew{n}(Handle h)")
     by_table(context, stage, "h", calls("renew"))
@@ -262,7 +262,7 @@ def _step(context: ClassContext, stage: Stage) -> None:
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")
     out.line(f"leads_out = {leads_out(stage, f'block{n}.order[i]')};")
     out.line(f"if (!touched) keep{n}(h, former_of{n}(h));")
-    by_table(context, stage, "h", calls("pop"))
+    by_table(context, stage, "h", lambda _, name: [f"pop(*this, {name}, cell_of(h));"])
     out.close()
     out.open("for (int64_t i = begin; i < end && touched && !halt; i++)")
     out.line(f"const Handle h = block{n}.items[block{n}.order[i]];")

@@ -1,7 +1,7 @@
-"""The run of a generated class: how items are reached, wait and are popped, and the loop of each stage.
+"""The run of a generated class, as far as it depends on the program; the rest is `dynagrad/running/item.hpp`.
 
-- `contributions.py`: contributions to items, and items that are pushed on the agenda; `policies.py`: with which
-  priority, and what pruning and beams hold back.
-- `pops.py`: the joins of a stage, and pops of its items, which drive them.
+- `items.py`: what only the program knows of an item: its level, its keys in indexes; `policies.py`: with which priority
+  it waits, and what pruning and beams hold back.
+- `pops.py`: the joins of a stage, and which of them an item drives.
 - `stages.py`: how a stage begins, is swept over or popped from, and ends.
 """

@@ -12,7 +12,6 @@ from ....plan.joins import term_variables
 from ....plan.model import Stage, TableLayout
 from ....plan.right_sides import called, own_value, to_node
 from ....plan.traits import stored_order
-from ....rules.aggregators import AGGREGATORS
 from ....rules.semirings import SEMIRINGS
 from ....rules.syntax import Item, PriorityDeclaration, Variable
 from ..context import ClassContext
@@ -20,48 +19,21 @@ from ..scope import PatternScope, RuleScope
 from ..values import lifted_cxx
 
 
-def priority(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    out, name = context.out, context.names.table[table.key]
-    both = context.plus(table, f"{name}.value[cell]", f"{name}.pending[cell]")
-    current = f"{name}.popped.test(cell) ? {both} : {name}.pending[cell]"
-    if stage.priority == "declared":
-        declared = next((p for p in context.plan.rules.priorities if p.item.key == table.key), None)
-        if declared is None:
-            out.line("const double priority = -HUGE_VAL;")
-            return
-        declared_priority(context, stage, table, declared, current)
-        return
-    if stage.priority == "":
-        out.line("const double priority = 0;")
-        return
-    if stage.priority == "value" and context.plan.semiring == "user":
-        out.line(f"const user::Rank priority{{{current}}};")
-        return
-    if context.plain and stage.priority == "size":
-        out.line(f"const double priority = fabs(semiring::primal({name}.pending[cell]));")
-        return
-    if context.plain and stage.priority == "value":
-        sign = "-" if AGGREGATORS[table.aggregator].sign < 0 else ""
-        out.line(f"const double priority = {sign}semiring::primal({current});")
-        return
-    out.line(f"const value_t now = {current};")
-    out.line(f"const double priority = semiring::size(semiring::zero(), {name}.pending[cell], now);")
-
-
-def declared_priority(
-    context: ClassContext, stage: Stage, table: TableLayout, declared: PriorityDeclaration, current: str
-) -> None:
-    out = context.out
+def declared_priority(context: ClassContext, stage: Stage, table: TableLayout, declared: PriorityDeclaration) -> None:
+    """In `priority_of`: computes the priority that is declared; returns false where the run has to stop."""
+    out, own = context.out, context.names.table[table.key]
+    both = context.plus(table, f"{own}.value[cell]", f"{own}.pending[cell]")
+    current = f"{own}.popped.test(cell) ? {both} : {own}.pending[cell]"
     scope = PatternScope(
         context.plan,
         context.names,
         {v: table.domains[i] for i, t in enumerate(declared.item.arguments) for v in sorted(term_variables(t))},
         out,
     )
-    out.line("double priority = -HUGE_VAL;")
+    out.line("priority = -HUGE_VAL;")
     base = out.depth
     for i, term in enumerate(declared.item.arguments):
-        scope.match(term, f"a{i}", table.domains[i])
+        scope.match(term, f"a[{i}]", table.domains[i])
     names: dict[str, str] = {v: f"(double){scope.name(v)}" for v in scope.bound}
     count = 0
 
@@ -92,13 +64,14 @@ def declared_priority(
         out.line(s)
     if code.call:
         out.open(f"if ({code.call} != 0)")
-        out.line("if (halt) return;")
+        out.line("if (halt) return false;")
         out.line(f'functions.blame("{code.name}");')
-        out.line(f"return fail(function_failed, {table.number}, cell);")
+        out.line(f"return fail(function_failed, {table.number}, cell), false;")
         out.close()
     out.line(f"priority = {code.results[0]};")
     out.line("if (isnan(priority)) priority = -HUGE_VAL;")
     out.close_to(base)
+    out.line("return true;")
 
 
 def outside(context: ClassContext, value: str) -> str:
@@ -115,8 +88,8 @@ def outside(context: ClassContext, value: str) -> str:
     return f"(double)({value})"
 
 
-def prune(context: ClassContext, table: TableLayout) -> None:
-    """In `pop`: returns early, so that the update stays pending, where pruning or a beam holds the item back."""
+def holding_back(context: ClassContext, table: TableLayout) -> None:
+    """In `held_back`: whether pruning or a beam holds the item back, so that the update stays pending."""
     out = context.out
     for rule in context.plan.rules.prunes:
         if rule.item.key != table.key:
@@ -125,9 +98,9 @@ def prune(context: ClassContext, table: TableLayout) -> None:
         out.open("")
         scope = declared_scope(context, table, rule.item.arguments)
         for i, term in enumerate(rule.item.arguments):
-            scope.match(term, f"a{i}", table.domains[i])
+            scope.match(term, f"a[{i}]", table.domains[i])
         sign = {"=<": "<="}.get(rule.operator, rule.operator)
-        out.line(f"if ({outside(context, 'now')} {sign} {rule.threshold!r}) return;")
+        out.line(f"if ({outside(context, 'now')} {sign} {rule.threshold!r}) return true;")
         out.close_to(base)
     beams = [(n, b) for n, b in enumerate(context.plan.rules.beams) if b.item.key == table.key]
     for enters in (False, True):  # all beams are checked before any counts the item
@@ -136,14 +109,15 @@ def prune(context: ClassContext, table: TableLayout) -> None:
             out.open("if (first)")
             scope = declared_scope(context, table, beam.item.arguments)
             for i, term in enumerate(beam.item.arguments):
-                scope.match(term, f"a{i}", table.domains[i])
+                scope.match(term, f"a[{i}]", table.domains[i])
             out.line(f"const int32_t group[] = {{{', '.join([*(scope.name(v.name) for v in beam.group), '0'])}}};")
             if enters:
                 out.line(f"beam{n}.insert(group, cell);")
             else:
                 out.line(f"const int64_t in_group = beam{n}.number(group);")
-                out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return;")
+                out.line(f"if (in_group >= 0 && beam{n}.count[in_group] >= {beam.keep}) return true;")
             out.close_to(base)
+    out.line("return false;")
 
 
 def declared_scope(context: ClassContext, table: TableLayout, arguments: Sequence[object]) -> RuleScope:

@@ -6,10 +6,8 @@ Stages that find their order as they run are in `codegen/rules/solving/exploring
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from ....plan.model import Stage, TableLayout
-from ....plan.traits import estimates, fires_once, has_agenda, has_axioms, may_excuse, pops_final_items, solves, sweeps
+from ....plan.model import Stage
+from ....plan.traits import estimates, fires_once, has_agenda, has_axioms, pops_final_items, solves, sweeps
 from ...cxx import comment
 from ..backward import resting
 from ..backward.tape import tape_bytes
@@ -33,67 +31,13 @@ def write_begin(context: ClassContext, stage: Stage) -> None:
             if join is not stage.fires[-1]:
                 out.line("if (halt) return;")
     out.close()
-    for key in stage.keys:
-        table = context.plan.tables[key]
-        if table.sink or not has_agenda(stage):
-            _seal(context, table, count=fires_once(stage) and not table.sink)
     out.line()
 
 
 def _axioms(context: ClassContext, stage: Stage) -> None:
-    out = context.out
     for key in stage.keys:
-        table = context.plan.tables[key]
-        if has_axioms(context.plan, table):
-            name = context.names.table[key]
-            columns = [f"{name}.axioms.column({i})[at]" for i in range(table.arity)]
-            value = f"{name}.axioms.value[at]"
-            out.open(f"for (int64_t at = 0; at < {name}.axioms.rows(); at++)")
-            if excuse := context.excuse(table, value, columns):
-                out.line(f"{excuse};")
-            out.line(f"add_{name}({', '.join([*columns, value])});")
-            out.close()
-            out.line(f"report.updates += {name}.axioms.rows();")
-
-
-def _seal(context: ClassContext, table: TableLayout, count: bool) -> None:
-    """`seal_...`: makes all items of a table that were reached part of the chart; where that takes more than `seal`."""
-    out, name = context.out, context.names.table[table.key]
-    if not _seals_apart(context, table):
-        return
-    out.open(f"DYNAGRAD_FIRED void seal_{name}()")
-    out.line(f"const int64_t bound = {name}.bound();")
-    out.open(f"for (int64_t cell = {name}.seen.next(0, bound); cell >= 0; cell = {name}.seen.next(cell + 1, bound))")
-    out.line(f"const value_t now = {name}.value[cell];")
-    if count or context.by_key.get(table.key) or context.underflows:
-        out.line(f"const bool fresh = {name}.popped.set(cell);", "else it was sealed before, and may have grown")
-    else:
-        out.line(f"{name}.popped.set(cell);")
-    if count:
-        out.line("report.pops += fresh;")
-    if context.by_key.get(table.key):
-        out.open("if (fresh)")
-        context.unpack(table)
-        context.enter(table)
-        out.close()
-    context.check(table, "now", "fresh")
-    out.close()
-    out.close()
-
-
-def _seals_apart(context: ClassContext, table: TableLayout) -> bool:
-    """Whether sealing enters items into indexes, or looks at what excuses their values."""
-    return bool(context.by_key.get(table.key)) or may_excuse(context.plan, table)
-
-
-def _sealing(context: ClassContext, stage: Stage, table: TableLayout) -> str:
-    """The call that seals a table."""
-    name = context.names.table[table.key]
-    if _seals_apart(context, table):
-        return f"seal_{name}();"
-    pops = fires_once(stage) and not table.sink
-    options = f"{str(pops).lower()}, {str(context.underflows).lower()}"
-    return f"seal<semiring>(*this, {table.number}, {name}, {name}.value, {options});"
+        if has_axioms(context.plan, context.plan.tables[key]):
+            context.out.line(f"add_axioms(*this, {context.names.table[key]});")
 
 
 def write_sweep(context: ClassContext, stage: Stage) -> None:
@@ -109,37 +53,7 @@ def write_sweep(context: ClassContext, stage: Stage) -> None:
         out.line(f"{context.function_of(join).call(())};")
         out.line("if (halt) return false;")
     for key in stage.keys:
-        table = context.plan.tables[key]
-        name = context.names.table[key]
-        if table.sink:
-            out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
-            out.line(f"if (!{name}.place[cell]) continue;")
-            out.line(f"{name}.place[cell] = 0;")
-            out.line(f"{name}.value[cell] = {name}.pending[cell];")
-            out.close()
-            continue
-        out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
-        out.line(f"if (!{name}.place[cell]) continue;")
-        out.line(f"{name}.place[cell] = 0;")
-        out.line(f"const value_t now = {name}.pending[cell], old = {name}.value[cell];")
-        out.line(f"const bool first = {name}.popped.set(cell);")
-        if context.plan.adjoint:
-            out.open("if (recording)")
-            out.line(f"tape.pops.push(handle({table.number}, cell) | (first ? 0 : tape.again));")
-            out.line("if (!first) tape.saved.push({old, now});")
-            out.close()
-        out.open("if (first)")
-        context.unpack(table)
-        context.enter(table)
-        out.close()
-        # a value that is infinite or NaN now may be finite in the next round
-        out.line("if (first) changed = true;")
-        out.line(f"else convergence{n}.move(semiring::primal(now), semiring::primal(old));")
-        same = "semiring::primal(now) == semiring::primal(old)"
-        out.line(f"if (moving{n}.watch == Moving::marking && !({same})) moving{n}.mark(handle({table.number}, cell));")
-        out.line(f"{name}.value[cell] = now;")
-        out.line("report.pops++;")
-        out.close()
+        out.line(f"changed |= take_round(*this, {context.names.table[key]});")
     out.line(f"return changed || convergence{n}.more(settings, report);")
     out.close()
     _finite(context, stage)
@@ -160,21 +74,10 @@ def _finite(context: ClassContext, stage: Stage) -> None:
     with a cycle of infinite items, where there is one."""
     out, n = context.out, stage.number
 
-    def each_wrong(also: str, then: Callable[[TableLayout], str]) -> None:
-        for key in stage.keys:
-            table = context.plan.tables[key]
-            name, value = context.names.table[key], f"{context.names.table[key]}.value[cell]"
-            out.open(f"for (int64_t cell = 0; cell < {name}.bound(); cell++)")
-            wrong = f"!semiring::valid({value}){context.infinite(table, value)}"
-            first = f"!(flags_of({name}.excused, cell) & 2)" if may_excuse(context.plan, table) else "true"
-            when = also.format(first=first, value=f"semiring::primal({value})")
-            out.line(f"if ({name}.seen.test(cell) && ({when}) && ({wrong}))")
-            out.line(f"  {then(table)};")
-            out.close()
-
     out.open(f"void infinite{n}(int64_t table, int64_t cell)", "fails, with a cycle if infinite items close one")
     _begin_moving(context, stage)
-    each_wrong("!isnan({value})", lambda table: f"moving{n}.mark(handle({table.number}, cell))")
+    for key in stage.keys:
+        out.line(f"mark_infinite(*this, {context.names.table[key]});")
     out.line(f"moving{n}.watch = Moving::tracing;")
     out.line(f"round{n}();")
     out.line(f"const bool found = !halt && moving{n}.around(cycle);")
@@ -182,7 +85,9 @@ def _finite(context: ClassContext, stage: Stage) -> None:
     out.close()
     out.open(f"void finite{n}()")
     out.open("for (int later = 0; later < 2; later++)")
-    each_wrong("later || {first}", lambda table: f"return infinite{n}({table.number}, cell)")
+    for table in (context.plan.tables[key] for key in stage.keys):
+        found = f"const int64_t cell = wrong_at({context.names.table[table.key]}, later)"
+        out.line(f"if ({found}; cell >= 0) return infinite{n}({table.number}, cell);")
     out.close()
     out.close()
 
@@ -246,7 +151,9 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         for table in (plan.tables[key] for key in stage.keys if not plan.tables[key].sink):
             name = context.names.table[table.key]
             row = rows and plan.pops_rows(table.key)
-            pops[table.number] = [f"pop_row_{name}(cell_of(next), cells);" if row else f"pop_{name}(cell_of(next));"]
+            pops[table.number] = [
+                f"pop_row(*this, {name}, cell_of(next), cells);" if row else f"pop(*this, {name}, cell_of(next));"
+            ]
         out.switch("table_of(next)", pops)
         out.line("if (halt && report.pops != pops) report.partial = 1;")
         convergence.write_check(context, stage)
@@ -257,7 +164,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         out.line(f"if (!halt) finite{n}();")
     sealed = [k for k in stage.keys if plan.tables[k].sink or not has_agenda(stage)]
     for key in sealed:
-        out.line(_sealing(context, stage, plan.tables[key]))
+        out.line(f"seal(*this, {context.names.table[key]});")
     waiting = f"agenda{n}.waiting()" if has_agenda(stage) else "0"
     if solves(stage):
         waiting += f" + waiting{n}()"

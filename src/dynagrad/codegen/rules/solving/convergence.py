@@ -20,15 +20,12 @@ may grow without bound, a run stops after a million pops in a row that changed n
 
 from __future__ import annotations
 
-from ....plan.model import Plan, Stage, TableLayout
-from ....plan.traits import asked_for, estimates, follows, gains, holds_back, settles_late, sweeps, traces
+from ....plan.model import Stage, TableLayout
+from ....plan.traits import QUIET, estimates, follows, gains, holds_back, settles_late, sweeps, traces
 from ..context import ClassContext
 
-QUIET = 1_000_000
-"""Pops in a row without a changed digit, after which a stage whose arguments may grow without bound stops; and pops
-after which values that a user's semiring improves around a cycle are taken to do so without end."""
 OFTEN = 1000
-"""How often each item was popped by then, on average."""
+"""How often each item was popped when a user's semiring is taken to improve values around a cycle without end."""
 
 
 def _iterated(context: ClassContext, stage: Stage) -> list[TableLayout]:
@@ -64,56 +61,6 @@ _SIZE = {True: "fabs(semiring::primal({0}))", False: "semiring::size(semiring::z
 """The size of a number, in plain arithmetic and elsewhere."""
 
 
-def write_changed(context: ClassContext, table: TableLayout, where: str) -> None:
-    """In `add`, before `x` is added to an item that is never popped: notes whether a digit changes."""
-    if context.plan.stage_of[table.key].grows and table.sink:
-        plus = context.plus(table, where, "x")
-        changes = f"semiring::better(x, {where})" if context.plan.selective else f"!semiring::same({plus}, {where})"
-        context.out.line(f"if ({changes}) quiet = 0;")
-
-
-def write_sent(context: ClassContext, table: TableLayout) -> None:
-    """In `add`: counts a contribution `x` that a stage sends to itself, and records where the largest came from."""
-    stage = context.plan.stage_of[table.key]
-    if estimates(context.plan, stage) and not table.sink:
-        name = context.names.table[table.key]
-        size = sizes(context, "x", f"{name}.value[cell]")
-        context.out.line(f"convergence{stage.number}.send({size}, {name}.popped.test(cell));")
-        alone = "1.0" if context.plan.semiring == "user" else _SIZE[context.plain].format("x")
-        context.out.line(f"gains{stage.number}.came({name}.parent, {name}.most, cell, driver, {alone});")
-
-
-def write_improved(context: ClassContext, table: TableLayout, better: str) -> None:
-    """In `add`: records the item that a contribution comes from, if it is `better`; always where that is empty."""
-    stage = context.plan.stage_of[table.key]
-    if (gains(context.plan, stage) or follows(context.plan, stage)) and not table.sink:
-        name = context.names.table[table.key]
-        test = " && ".join([f"gains{stage.number}.watching", *([better] if better else [])])
-        context.out.line(f"if ({test}) grown({name}.parent, cell, (uint64_t)0) = driver + 1;")
-
-
-def write_popped(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    """In `pop`, once the update is sure to be propagated."""
-    out = context.out
-    if estimates(context.plan, stage):
-        moved = "semiring::apart(old, now), 1.0" if context.plan.semiring == "user" else sizes(context, "update", "now")
-        where = f"{context.names.table[table.key]}.moved"
-        out.line(f"convergence{stage.number}.pop({where}, cell, {moved}, first);")
-    if traces(context.plan, stage):
-        out.line(f"driver = handle({table.number}, cell);")
-    if stage.grows and not asked_for(context.plan, table):
-        out.line("quiet++;")
-    elif stage.grows:
-        zero = context.zero(table)
-        same = "semiring::primal(now) == semiring::primal({0})" if context.plain else "semiring::same(now, {0})"
-        if context.plan.selective:
-            same = "!semiring::better(now, {0})"
-        old = zero if stage.final else "old"
-        out.line(f"quiet = {same.format(old)} ? quiet + 1 : 0;")
-    if stage.grows:
-        out.line(f"if (quiet >= {QUIET}) stop(at_quiet);")
-
-
 def write_refine(context: ClassContext, stage: Stage) -> None:
     """`refine<n>`: at the end of a stage, propagates what was held back under a lower tolerance, if necessary."""
     plan, out, n = context.plan, context.out, stage.number
@@ -139,18 +86,11 @@ def write_refine(context: ClassContext, stage: Stage) -> None:
             f"semiring::primal({new}) == semiring::primal({old})" if context.plain else f"semiring::same({new}, {old})"
         )
         out.line(f"if ({same}) continue;")
-        if context.waits_by(table):
-            context.unpack(table)
         out.line(context.push(table))
         out.close()
     out.line(f"return agenda{n}.waiting() > 0;")
     out.close()
     out.line()
-
-
-def tolerance(plan: Plan, stage: Stage) -> str:
-    """The tolerance below which updates are held back."""
-    return f"convergence{stage.number}.tolerance" if estimates(plan, stage) else "settings.tolerance"
 
 
 def write_begin(context: ClassContext, stage: Stage) -> None:

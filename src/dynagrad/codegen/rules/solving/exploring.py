@@ -95,14 +95,6 @@ def write_items(context: ClassContext, stage: Stage) -> None:
         out.line(f"const int64_t cell = {name}.locate({context.stored(table)});")
         out.line(f"return block{n}.reach(grown({name}.node, cell, 0u), handle({table.number}, cell));")
         out.close()
-        if stage.joins_itself:
-            for verb, change in (("expose", "set"), ("hide", "clear")):
-                out.open(f"void {verb}_{name}(int64_t cell)")
-                out.line(f"{name}.popped.{change}(cell);")
-                if context.by_key.get(key):
-                    context.unpack(table)
-                    context.enter(table, *(("remove(key)",) if verb == "hide" else ()))
-                out.close()
     if stage.stable:
         key = stage.keys[0]
         name, place = context.names.table[key], context.plan.tables[key].order.index(stage.stable[key])
@@ -141,7 +133,7 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
     if stage.joins_itself:
         for verb in ("expose", "hide"):
             out.open(f"void {verb}{n}(Handle h)")
-            by_table(context, stage, "h", calls(verb))
+            by_table(context, stage, "h", lambda _, name: [f"{verb}(*this, {name}, cell_of(h));"])  # noqa: B023
             out.close()
     _waiting(context, stage)
     if context.plan.changes is not None:  # `codegen/rules/incremental/resolving.py` has its own
@@ -257,7 +249,7 @@ def _step(context: ClassContext, stage: Stage) -> None:
 
     def pop(table: TableLayout, name: str) -> list[str]:
         there = [f"if (!{name}.seen.test(cell_of(h))) continue;"] if stable else []
-        return [*there, f"pop_{name}(cell_of(h));"]
+        return [*there, f"pop(*this, {name}, cell_of(h));"]
 
     out.open(f"void step{n}()")
     out.line(f"const auto component = block{n}.components[block{n}.at];")

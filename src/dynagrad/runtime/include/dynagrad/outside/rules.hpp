@@ -2,7 +2,7 @@
 //
 // What else a class needs, it includes itself: `codegen/rules/program.py` says what.
 #pragma once
-#include <dynagrad/running/chart.hpp>
+#include <dynagrad/running/item.hpp>
 #include <dynagrad/outside/entry.hpp>
 #include <dynagrad/outside/known.hpp>
 

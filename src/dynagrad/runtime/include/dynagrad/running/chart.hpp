@@ -71,6 +71,16 @@ struct ChartBase : Looking {
   static constexpr bool changes = false;   // takes changes of facts
   static constexpr bool bounded = false;   // has error bounds of items whose components were solved
   static constexpr bool collects = false;  // derivations of items
+  // What it is, beside the traits of its tables and stages (`running/item.hpp`).
+  static constexpr bool plain = false;       // has no semiring
+  static constexpr bool of_user = false;     // ... or one of a user
+  static constexpr bool selective = false;   // plus selects
+  static constexpr bool ordered = false;     // ... as a user's `less` says
+  static constexpr bool by_value = false;    // ... and few contributions are better
+  static constexpr bool underflows = false;  // values may, which is counted
+  static constexpr bool keeps_tape = false;  // may keep one
+  static constexpr bool directions = false;  // numbers have derivatives
+  static constexpr bool resolves = false;    // takes changes of facts component by component
   Account account;
   World* world;
   Settings settings;

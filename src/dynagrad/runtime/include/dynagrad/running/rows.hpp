@@ -159,13 +159,9 @@ DYNAGRAD_EIGHT void cover(uint64_t there, Many many, One one) {
   for (; there; there &= there - 1) one(__builtin_ctzll(there));
 }
 
-// What is told of items that are new, by the bits of up to 64 cells from one on: a member of the program.
+// What is told of items that are new, by the bits of up to 64 cells from one on: `arriving` of `running/item.hpp`.
 struct ChartBase;
 using Arrive = void (*)(ChartBase*, int64_t first, uint64_t cells);
-template <class Program, void (Program::*arrive)(int64_t, uint64_t)>
-void arriving(ChartBase* chart, int64_t first, uint64_t cells) {
-  (static_cast<Program*>(chart)->*arrive)(first, cells);
-}
 
 // Those `fresh` of 64 cells from b on are items now. In a function of its own, as what follows, that is compiled once.
 template <class Value, class Chart>

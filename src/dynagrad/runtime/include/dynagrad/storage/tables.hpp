@@ -90,6 +90,7 @@ struct DenseOf : DenseTable {
 // The same for N arguments, over a semiring.
 template <class S, int N>
 struct Dense : DenseOf<typename S::Value> {
+  using Semiring = S;
   using Value = typename S::Value;
   static constexpr int arity = N;
   Range range[N ? N : 1];
@@ -101,6 +102,9 @@ struct Dense : DenseOf<typename S::Value> {
                                        const Extent* extents, bool updates, bool places) {
     DenseOf<Value>::begin(seen, domains, order, extents, updates, places, S::zero());
   }
+  // How contributions join, and what an item has without one.
+  static Value plus(const Value& a, const Value& b) { return S::plus(a, b); }
+  static Value zero() { return S::zero(); }
   template <class... A>
   DYNAGRAD_ALWAYS int64_t cell(A... a) const {
     static_assert(sizeof...(A) == N);
@@ -117,6 +121,17 @@ struct Dense : DenseOf<typename S::Value> {
   DYNAGRAD_ALWAYS bool within(int i, int32_t a) const { return (uint64_t)((int64_t)a - range[i].low) < (uint64_t)range[i].count; }
   template <class... A>
   DYNAGRAD_ALWAYS int64_t locate(A... a) { return cell(a...); }
+  // The same for arguments of which `order` says which is stored at each place.
+  DYNAGRAD_ALWAYS int64_t locate_by(const int32_t* order, const int32_t* a) const {
+    int64_t c = 0;
+    for (int i = 0; i < N; i++) c += ((int64_t)a[order[i]] - range[i].low) * stride[i];
+    return c;
+  }
+  DYNAGRAD_ALWAYS bool inside_by(const int32_t* order, const int32_t* a) const {
+    for (int i = 0; i < N; i++)
+      if (!within(i, a[order[i]])) return false;
+    return true;
+  }
   // The cell of an item in the chart, or -1.
   template <class... A>
   DYNAGRAD_ALWAYS int64_t find(A... a) const {
@@ -222,11 +237,14 @@ struct HashedOf : HashedTable {
 
 template <class S, int N>
 struct Hashed : HashedOf<typename S::Value> {
+  using Semiring = S;
   using Value = typename S::Value;
   static constexpr int arity = N;
 
   explicit Hashed(Account* a) : HashedOf<Value>(a, N) {}
 
+  static Value plus(const Value& a, const Value& b) { return S::plus(a, b); }
+  static Value zero() { return S::zero(); }
   template <class... A>
   bool inside(A...) const { return true; }
   template <class... A>
@@ -234,6 +252,8 @@ struct Hashed : HashedOf<typename S::Value> {
     const int32_t args[] = {a..., 0};
     return this->make(args, N, S::zero);
   }
+  DYNAGRAD_ALWAYS int64_t locate_by(const int32_t*, const int32_t* a) { return this->make(a, N, S::zero); }
+  DYNAGRAD_ALWAYS bool inside_by(const int32_t*, const int32_t*) const { return true; }
   template <class... A>
   int64_t find(A... a) const {
     const int32_t args[] = {a..., 0};
