@@ -21,6 +21,7 @@ from ...plan.traits import (
     estimates,
     follows,
     gains,
+    goes_back_together,
     has_agenda,
     has_axioms,
     head_kind,
@@ -31,11 +32,15 @@ from ...plan.traits import (
     keeps_updates,
     may_excuse,
     posteriors,
+    resting,
     rests,
+    rolls_back,
     selects,
     settles,
     solves,
+    steps,
     stored_order,
+    sums,
     sums_up,
     sweeps,
     traces,
@@ -153,6 +158,9 @@ TRAITS: dict[str, Callable[[Plan, TableLayout], Trait]] = {
     "excuses": may_excuse,
     "bounded": lambda p, t: p.collects is None and bounded(p, t),
     "settles": settles,
+    "sums": sums,
+    "sums_up": lambda p, t: p.adjoint and sums_up(p, t),
+    "keeps_total": lambda p, t: p.adjoint and keeps_total(p, t),
     "stable": lambda p, t: t.order.index(stable) if (stable := p.stage_of[t.key].stable.get(t.key)) is not None else -1,
     "sign": lambda p, t: AGGREGATORS[t.aggregator].sign if p.semiring == "plain" else 0,
     "none": lambda p, t: AGGREGATORS[t.aggregator].zero if p.semiring == "plain" else 0.0,
@@ -178,6 +186,23 @@ ROW_TRAITS: dict[str, Callable[[ClassContext, TableLayout], Trait]] = {
 }
 """What it is where items wait in rows."""
 
+
+def live(context: ClassContext, table: TableLayout) -> Sequence[Join]:
+    """The joins that an item drives, and that have derivatives."""
+    plan = context.plan
+    return [join for join in driven(context, table) if not steps(plan, plan.tables[join.rule.head.key])]
+
+
+def _kinds_of_heads(context: ClassContext, table: TableLayout) -> set[HeadKind]:
+    return {head_kind(context.plan, context.plan.tables[join.rule.head.key]) for join in live(context, table)}
+
+
+BACK_TRAITS: dict[str, Callable[[ClassContext, TableLayout], Trait]] = {
+    "drives_choices": lambda c, t: _kinds_of_heads(c, t) == {HeadKind.SELECT},
+    "together_back": lambda c, t: any(goes_back_together(c.plan, join) for join in live(c, t)),
+}
+"""What it is where a pass back may follow."""
+
 STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
     "strategy": lambda _, s: f"Strategy::{s.strategy.value}",
     "priority": lambda _, s: f"Priority::{s.priority or 'none'}",
@@ -189,6 +214,7 @@ STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
     "estimates": estimates,
     "pops_once": lambda _, s: s.final,
     "improves": lambda p, s: gains(p, s) or follows(p, s),
+    "rolls_back": lambda p, s: p.adjoint and rolls_back(s),
 }
 """What a stage is."""
 
@@ -198,6 +224,7 @@ STAGE_PARTS: dict[str, Callable[[Plan, Stage], bool]] = {
     "convergence": lambda p, s: estimates(p, s) or sweeps(s),
     "gains": traces,
     "moving": lambda _, s: sweeps(s),
+    "settles": lambda p, s: p.adjoint and p.order > 0 and bool(resting(p, s)),
 }
 """What a stage has in the class, under a name that ends with its number."""
 
@@ -274,7 +301,8 @@ def write_table_traits(context: ClassContext, table: TableLayout) -> None:
     stage = plan.stage_of[table.key]
     out.line(f"using Stage = {context.stage_types[stage.number]};")
     traits: dict[str, Trait] = {name: asked(plan, table) for name, asked in TRAITS.items()}
-    traits.update({name: asked(context, table) for name, asked in ROW_TRAITS.items()})
+    asked_of = {**ROW_TRAITS, **(BACK_TRAITS if plan.adjoint else {})}
+    traits.update({name: asked(context, table) for name, asked in asked_of.items()})
     for line in constants(traits):
         out.line(line)
     out.line(f"static constexpr int32_t order[] = {{{', '.join(map(str, [*stored_order(table), 0]))}}};")

@@ -145,7 +145,9 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     if plan.order:
         headers.append("jets.hpp")
     if plan.adjoint:
-        headers.append("outside/cotangents.hpp" if context.goes_back else "running/tape.hpp")
+        headers.append("running/tape.hpp")
+    if context.goes_back:
+        headers += ["running/undo.hpp", "outside/cotangents.hpp"]
     if plan.collects is not None:
         headers.append("visiting/collect.hpp")
     headers += context.names.functions.includes()

@@ -154,6 +154,9 @@ def open_class(context: ClassContext) -> None:
     out.open(f"struct program : {', '.join(['ChartBase', *bases])}")
     for line in constants({name: asked(context) for name, asked in PROGRAM_TRAITS.items()}):
         out.line(line)
+    if context.plan.adjoint:
+        out.line("using Back = back;")
+        out.line("using Adjoint = adjoint_t;")
     for table in groups[0] if len(groups) == 1 else ():
         write_table(context, table, "&account")
 

@@ -48,7 +48,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
         ],
     )
     out.line("solved_count = count;")
-    each_item(lambda _, name: [f"undo_{name}(cell_of(h));"], backwards=True)
+    each_item(lambda _, name: [f"undo(*this, {name}, h);"], backwards=True)
     out.line(f"system{n}.open(count);")
     if stage.stable:
         out.line(f"columns{n}.open();")

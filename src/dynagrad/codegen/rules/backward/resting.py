@@ -20,12 +20,9 @@ by logs, and those of a weight of zero are zero; outside values, which are by we
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from ....plan.model import Plan, Stage, TableLayout
-from ....plan.traits import resting, settles
+from ....plan.traits import resting
 from ..context import ClassContext
-from ..statements import JoinFunction, arguments_of, takes, takes_arguments
 from .adjoints import cells
 
 MOST = 1000
@@ -102,21 +99,8 @@ def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x:
     )
 
 
-def write_undo_settling(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    """In `undo`, after the joins: undoes a settling pop, which leaves the adjoint of the pending update as it is."""
-    plan, out, name = context.plan, context.out, context.names.table[table.key]
-    if not settles(plan, table):
-        return
-    out.open(f"if (position > settles{stage.number} - tape.begins[{stage.number}])")
-    now = f"back::gather(gupdate, {name}.g[cell])" if context.plain else f"{name}.g[cell]"
-    out.line(f"{name}.g[cell] = back::gather({now}, gold);")
-    out.line(f"{name}.value[cell] = old;")
-    out.line("return;")
-    out.close()
-
-
-def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequence[JoinFunction]]) -> None:
-    """`solve_resting<n>`: solves for the adjoints of resting updates at the end of a stage; `joins` by driver's key.
+def write_solve(context: ClassContext, stage: Stage) -> None:
+    """`solve_resting<n>`: solves for the adjoints of resting updates at the end of a stage.
 
     The joins are run backward from pops with a zero update. All contributions of such a pop are zero, so they rest: the
     joins propagate the adjoints of resting updates, and request those that are missing.
@@ -125,27 +109,8 @@ def write_solve(context: ClassContext, stage: Stage, joins: Mapping[str, Sequenc
     tables = resting(plan, stage)
     if not tables:
         return
-    for table in tables:
-        name = context.names.table[table.key]
-        called = joins.get(table.key, ())
-        out.open(f"bool resting_of_{name}(int64_t cell)")
-        if takes_arguments(called):
-            context.unpack(table)
-        if takes(called, "now") or takes(called, "old"):
-            out.line(f"const value_t now = {name}.value[cell];")
-        if takes(called, "update"):
-            out.line(f"const value_t update = {context.zero(table)};")
-        out.line(f"adjoint_t gupdate = {{}}{', gold = {}' if takes(called, 'gold') else ''};")
-        for join in called:
-            out.line(f"{join.call(arguments_of(table), old='now', first='false')};")
-        out.line(f"const adjoint_t g = back::gather({name}.g[cell], gupdate);")
-        out.line(f"if (!back::sound(g)) return lose(unsettled, {table.number}, cell), true;")
-        out.line(f"const bool stands = stand_still(g, {name}.resting[cell]);")
-        out.line(f"{name}.resting[cell] = g;")
-        out.line("return stands;")
-        out.close()
     out.open(f"bool resting{n}_of(Handle h)")
-    of = {t.number: [f"return resting_of_{context.names.table[t.key]}(cell_of(h));"] for t in tables}
+    of = {t.number: [f"return solve_rest(*this, {context.names.table[t.key]}, cell_of(h));"] for t in tables}
     out.switch("table_of(h)", of, known=False, returns=True)  # others are of other stages
     out.line("return true;")
     out.close()

@@ -18,11 +18,12 @@ from .row_joins import goes_back_in_rows
 def write_undo_row(
     context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join], rolls: bool
 ) -> None:
-    """The rest of `undo_row_...`, of up to 64 pops, as they were popped together; `rolls` says whether the chart is
+    """`undo_row_...`, of up to 64 pops, as they were popped together; `rolls` says whether the chart is
     rolled back."""
     out, name, n = context.out, context.names.table[table.key], stage.number
     last = table.order[-1]
     listed = arguments_of(table)
+    out.open(f"DYNAGRAD_STEP int64_t undo_row_{name}(int64_t t)")
     out.line("int64_t cell = cell_of(tape.pops[t]);")
     context.unpack(table)
     out.line(f"const int64_t within = (int64_t)a{last} - {name}.range[{table.arity - 1}].low;")

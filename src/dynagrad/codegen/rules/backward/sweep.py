@@ -22,32 +22,25 @@ from collections.abc import Iterator
 from ....plan.model import Join, Stage, TableLayout
 from ....plan.traits import (
     fires_once,
-    goes_back_together,
     has_agenda,
     has_axioms,
-    head_kind,
-    keeps_total,
-    posteriors,
     resting,
     rolls_back,
     selects,
     steps,
-    stored_order,
-    sums,
-    sums_up,
     sweeps,
     undoes_rows,
 )
-from ....rules.aggregators import HeadKind
 from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
+from ..members import live, types_of_tables
 from ..solving.exploring import line_of
-from ..statements import arguments_of, takes, takes_arguments
-from .adjoints import cells, update_adjoint, write_clear, write_readers
+from ..statements import arguments_of
+from .adjoints import write_clear, write_readers
 from .implicit import write_undo_component
-from .joins import BackWriter, total_of
-from .resting import write_passes, write_solve, write_undo_settling
+from .joins import BackWriter
+from .resting import write_passes, write_solve
 from .row_joins import begin_waiting, end_waiting, goes_back_in_rows, write_back
 from .row_pops import write_undo_row
 
@@ -61,9 +54,10 @@ def write_backward(context: ClassContext) -> None:
     out.close()
     out.line()
     for stage in context.plan.stages:
-        for join in (*stage.fires, *stage.drives):
-            if not steps(context.plan, context.plan.tables[join.rule.head.key]):
-                _join(context, join)
+        for join in _live(context, (*stage.fires, *stage.drives)):
+            _join(context, join)
+    _drive_back(context)
+    for stage in context.plan.stages:
         _undo(context, stage)
         _roll_forward(context, stage)
     write_clear(context)
@@ -95,18 +89,42 @@ def _live(context: ClassContext, joins: tuple[Join, ...]) -> Iterator[Join]:
             yield join
 
 
+def _goes_back_in_rows(context: ClassContext, table: TableLayout) -> bool:
+    return any(goes_back_in_rows(context, join) for join in live(context, table))
+
+
+def _drive_back(context: ClassContext) -> None:
+    """`drive_back`, which calls the joins of an item backward, by types of tables."""
+    out = context.out
+    values = "const value_t& update, const value_t& old, const value_t& now, bool first"
+    for kind, tables in types_of_tables(context, context.plan.stages).items():
+        if _goes_back_in_rows(context, tables[0]):
+            continue
+        item = f"{kind}& table, int64_t cell, const int32_t* a"
+        with out.block(f"DYNAGRAD_ALWAYS void drive_back({item}, {values}, adjoint_t& gupdate, adjoint_t& gold)"):
+            out.switch("table.number", {table.number: _calls(context, table) for table in tables})
+
+
+def _calls(context: ClassContext, table: TableLayout) -> list[str]:
+    stage, node = context.plan.stage_of[table.key], f"{context.names.table[table.key]}.node"
+    lines = []
+    for join in live(context, table):
+        within = ""
+        if stage.stable and stage.is_inner(join):  # the whole stage is one block, which still exists
+            within = f"if (block{stage.number}.leads_out_at({node}[{line_of(context, stage, table)}])) "
+        lines.append(f"{within}{context.function_of(join, 'back').call(arguments_of(table, 'a[{}]'))};")
+    return lines
+
+
 def _undo(context: ClassContext, stage: Stage) -> None:
     """`undo<n>`: undoes a stage, in reverse order."""
     plan, out, n = context.plan, context.out, stage.number
     popped = [plan.tables[k] for k in stage.keys if not plan.tables[k].sink]
-    if has_agenda(stage):
-        for table in popped:
-            _undo_pop(context, stage, table)
+    for table in popped:
+        if has_agenda(stage) and _goes_back_in_rows(context, table):
+            write_undo_row(context, stage, table, live(context, table), rolls_back(stage))
     write_undo_component(context, stage, rolls_back(stage))
-    if resting(plan, stage):
-        drives = context.drives_of[n]
-        live = {key: [context.function_of(j, "back") for j in _live(context, tuple(js))] for key, js in drives.items()}
-        write_solve(context, stage, live)
+    write_solve(context, stage)
     out.open(f"DYNAGRAD_FIRED void undo{n}()")
     if resting(plan, stage):
         out.line(f"solve_resting{n}();")
@@ -119,14 +137,11 @@ def _undo(context: ClassContext, stage: Stage) -> None:
         for table in chosen:  # items of sinks, and of stages without pops
             if not table.sink and not fires_once(stage):
                 continue
-            name = context.names.table[table.key]
-            out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
-            out.line(f"if (back::nothing({name}.g[cell])) continue;")
-            _wait(context, name, f"grown({name}.from, cell, 0u)", f"{name}.value[cell]")
-            out.close()
+            out.line(f"await_all(*this, {context.names.table[table.key]});")
         for table in (plan.tables[k] for k in stage.keys):
             if table.sink or fires_once(stage):
-                _complete(context, table)
+                out.line(f"complete(*this, {context.names.table[table.key]});")
+                out.line("if (halt) return;")
         if not fires_once(stage) and popped:
             if stage.unknowns:
                 out.line(f"int64_t component = solved{n}.size;")
@@ -142,8 +157,9 @@ def _undo(context: ClassContext, stage: Stage) -> None:
             undo = {}
             for table in popped:
                 name = context.names.table[table.key]
-                one = f"undo_{name}(cell_of(h){'' if stage.final else ', h & tape.again'});"
-                undo[table.number] = [f"t = undo_row_{name}(t);" if undoes_rows(plan, table) else one]
+                row = f"undo_row_{name}(t)" if _goes_back_in_rows(context, table) else f"undo_row(*this, {name}, t)"
+                one = f"undo(*this, {name}, h);"
+                undo[table.number] = [f"t = {row};" if undoes_rows(plan, table) else one]
             if not all(undoes_rows(plan, table) for table in popped) or len(popped) > 1:
                 out.line("const Handle h = tape.pops[t];")
             out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
@@ -155,184 +171,16 @@ def _undo(context: ClassContext, stage: Stage) -> None:
     out.line()
 
 
-def _complete(context: ClassContext, table: TableLayout) -> None:
-    """Checks the adjoints of items that are never popped, which are complete before their stage is undone."""
-    out, name = context.out, context.names.table[table.key]
-    out.open(f"for (int64_t cell = {name}.next(0); cell >= 0; cell = {name}.next(cell + 1))")
-    out.line(f"if (!back::sound({name}.g[cell])) return lose(bad_adjoint, {table.number}, cell);")
-    if posteriors(context.plan):
-        out.line(f"{name}.h[cell] = back::share({name}.g[cell], {name}.value[cell]);")
-    out.close()
-
-
-def _wait(context: ClassContext, name: str, position: str, value: str) -> None:
-    out = context.out
-    out.line(f"{name}.wait[cell] = {position};")
-    out.line(f"{name}.aim[cell] = {value};")
-    out.line(f"wanted.set({name}.wait[cell]);")
-
-
-def _undo_pop(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    plan, out, name = context.plan, context.out, context.names.table[table.key]
-    chosen = selects(plan, table)
-    if undoes_rows(plan, table):
-        return _undo_row(context, stage, table)
-    drives = list(_live(context, tuple(context.drives_of[stage.number].get(table.key, ()))))
-    called = [context.function_of(join, "back") for join in drives]
-    again = "" if stage.final else ", bool again"
-    out.open(f"DYNAGRAD_STEP void undo_{name}(int64_t cell{again})")
-    if takes_arguments(called):
-        context.unpack(table)
-    if stage.final:
-        if takes(called, "update") or posteriors(plan) or chosen:
-            out.line(f"const value_t now = {name}.value[cell];")
-        out.line("adjoint_t gupdate = {};")
-    else:
-        out.line("const bool first = !again;")
-        if takes(called, "now") or takes(called, "update") or chosen:
-            out.line(f"const value_t now = {name}.value[cell];")
-        if takes(called, "update") or chosen:
-            out.line(f"value_t old = {context.zero(table)}, update = now;")
-            out.line("if (again) saved_at--, old = tape.saved[saved_at].old, update = tape.saved[saved_at].update;")
-        else:
-            out.line(f"const value_t old = again ? tape.saved[--saved_at].old : {context.zero(table)};")
-        out.line("adjoint_t gupdate = {}, gold = {};")
-    heads = {head_kind(plan, plan.tables[j.rule.head.key]) for j in drives}
-    if heads == {HeadKind.SELECT}:
-        out.open("if (wanted.test(position))")
-    for join, function in zip(drives, called, strict=True):
-        within = ""
-        if stage.stable and stage.is_inner(join):  # the whole stage is one block, which still exists
-            within = f"if (block{stage.number}.leads_out_at({name}.node[{line_of(context, stage, table)}])) "
-        update = {"update": "now"} if stage.final else {}
-        out.line(f"{within}{function.call(arguments_of(table), **update)};")
-    if heads == {HeadKind.SELECT}:
-        out.close()
-    if stage.final:
-        out.line(f"adjoint_t& g = {name}.g[cell];")
-        out.line("g = back::gather(g, gupdate);")
-        if posteriors(plan):
-            out.line(f"{name}.h[cell] = back::share(g, now);")
-        if chosen:
-            out.open("if (!back::nothing(g))")
-            _wait(context, name, f"{name}.from[cell]", "now")
-            out.close()
-    else:
-        write_undo_settling(context, stage, table)
-        out.line(f"adjoint_t& g = {name}.ga[cell];")
-        out.line(f"g = back::gather(gupdate, {name}.g[cell]);")
-        if sums_up(plan, table):
-            out.line(f"{name}.gt[cell] = back::gather({name}.gt[cell], g);")
-        # in plain arithmetic gupdate is by the driver's new value, of which the old one is part
-        before = "gold" if chosen else f"back::gather({'g' if context.plain else f'{name}.g[cell]'}, gold)"
-        out.line(f"{name}.g[cell] = first ? adjoint_t{{}} : {before};")
-        out.line(f"if (again) {name}.value[cell] = old;")
-        if chosen:
-            out.line("const uint32_t from = tape.from[--from_at];")
-            out.line(f"{name}.wait[cell] = nowhere;")
-            out.open("if (!back::nothing(g))")
-            _wait(context, name, "from", "update")
-            out.close()
-    out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
-    if rolls_back(stage):
-        out.line(f"{'' if stage.final else 'if (first) '}hide(*this, {name}, cell);")
-    out.close()
-    out.line()
-
-
-def _undo_row(context: ClassContext, stage: Stage, table: TableLayout) -> None:
-    """`undo_row_...`: undoes pops that stand one after another on the tape and side by side in the table, the last of
-    which is at `t`; returns the place of the first.
-
-    What their rules have for them is added up before any of their own adjoints is complete: nothing on their level
-    needs that.
-    """
-    out, name, n = context.out, context.names.table[table.key], stage.number
-    last = table.order[-1]
-    drives = list(_live(context, tuple(context.drives_of[n].get(table.key, ()))))
-    out.open(f"DYNAGRAD_STEP int64_t undo_row_{name}(int64_t t)")
-    if any(goes_back_in_rows(context, join) for join in drives):
-        return write_undo_row(context, stage, table, drives, rolls_back(stage))
-    out.line("static constexpr int64_t most = 64;")
-    out.line("int64_t cells[most], count = 0;")
-    out.line("adjoint_t updates[most];")
-    out.line("const int64_t cell = cell_of(tape.pops[t]);")
-    context.unpack(table)
-    out.line(f"const int64_t row = cell - (int64_t)a{last} + {name}.range[{table.arity - 1}].low;")
-    out.open("for (;;)")
-    out.open("")
-    out.line("const int64_t here = cells[count] = cell_of(tape.pops[t]);")
-    out.line("adjoint_t& gupdate = updates[count++];")
-    out.line("gupdate = {};")
-    out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
-    arguments = [f"a{i} + (int32_t)(here - cell)" if i == last else f"a{i}" for i in range(table.arity)]
-    called = [context.function_of(join, "back") for join in drives]
-    if takes(called, "update"):
-        out.line(f"const value_t now = {name}.value[here];")
-    for function in called:
-        out.line(f"{function.call(arguments, cell='here', update='now')};")
-    if rolls_back(stage):
-        out.line(f"hide(*this, {name}, here);")
-    out.close()
-    out.line(f"if (halt || count == most || t == tape.begins[{n}]) break;")
-    out.line("const Handle before = tape.pops[t - 1];")
-    length = f"(uint64_t){name}.row_length()"
-    out.line(f"if (table_of(before) != {table.number} || (uint64_t)(cell_of(before) - row) >= {length}) break;")
-    out.line("t--;")
-    out.close()
-    if any(goes_back_together(context.plan, join) for join in drives):
-        out.line("back_together.end();")
-    out.open("for (int64_t i = 0; i < count; i++)")
-    out.line("const int64_t cell = cells[i];")
-    out.line(f"adjoint_t& g = {name}.g[cell];")
-    out.line("g = back::gather(g, updates[i]);")
-    if posteriors(context.plan):
-        out.line(f"{name}.h[cell] = back::share(g, {name}.value[cell]);")
-    out.line(f"if (__builtin_expect(!back::sound(g), 0)) lose(bad_adjoint, {table.number}, cell);")
-    out.close()
-    out.line("return t;")
-    out.close()
-    out.line()
-
-
 def _undo_begin(context: ClassContext, stage: Stage) -> None:
     """Undoes the axioms and rules that fired when the stage began."""
     plan, out = context.plan, context.out
     out.line("position = 0;")
     for key in stage.keys:
         table = plan.tables[key]
-        if has_axioms(context.plan, table):
-            _undo_axioms(context, table)
+        if has_axioms(context.plan, table) and not steps(plan, table):
+            out.line(f"undo_axioms(*this, {context.names.table[key]});")
     for join in _live(context, stage.fires):
         out.line(f"if (!halt) {context.name_of(join, 'back')}();")
-
-
-def _undo_axioms(context: ClassContext, table: TableLayout) -> None:
-    plan, out, name = context.plan, context.out, context.names.table[table.key]
-    kind = head_kind(plan, table)
-    if kind is HeadKind.STEP:
-        return
-    columns = [f"{name}.axioms.column({i})[at]" for i in range(table.arity)]
-    stored = ", ".join(columns[i] for i in (stored_order(table)))
-    out.open(f"for (int64_t at = 0; at < {name}.axioms.rows(); at++)")
-    out.line(f"const int64_t cell = {name}.locate({stored});")
-    if kind is HeadKind.SELECT:
-        out.line(
-            f"if ({name}.wait[cell] != 0 || semiring::primal({name}.axioms.value[at]) != "
-            f"semiring::primal({name}.aim[cell])) continue;"
-        )
-        out.line(f"{name}.wait[cell] = nowhere;")
-    if posteriors(plan):
-        out.line(f"const adjoint_t g = Posterior::of({name}.h[cell], {name}.axioms.value[at]);")
-    else:
-        out.line(f"adjoint_t g = {update_adjoint(plan, context.names, table)}[cell];")
-    if kind is HeadKind.PRODUCT:
-        out.line(f"const value_t x = {name}.axioms.value[at];")
-        out.line(f"g = back::scale(g, {name}.factors.others(cell, x));")
-    if kind is HeadKind.SOFTMAX:
-        out.line(f"g = semiring::share(g, {name}.axioms.value[at], {total_of(plan, table, name, 'cell')});")
-    out.line(f"{name}.g_axioms[at] = back::gather({name}.g_axioms[at], g);")
-    out.close()
 
 
 def _undo_rounds(context: ClassContext, stage: Stage) -> None:
@@ -343,38 +191,11 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
     out.open(f"for (int64_t r = rounds{n}.size; r-- > 0 && !halt;)")
     out.line(f"const int64_t end = r + 1 < rounds{n}.size ? rounds{n}[r + 1] : tape.end({n});")
     for table in tables:
-        name = context.names.table[table.key]
-        out.open(f"for (int64_t cell = 0; cell < {cells(context, table)}; cell++)")
-        out.line(f"{name}.ga[cell] = {name}.g[cell];")
-        out.line(f"{name}.g[cell] = {{}};")
-        out.line(f"{name}.gt[cell] = back::gather({name}.gt[cell], {name}.ga[cell]);")
-        out.line(
-            f"if (!back::sound({name}.gt[cell]) && {name}.seen.test(cell)) "
-            f"return lose(bad_adjoint, {table.number}, cell);"
-        )
-        if keeps_total(plan, table):
-            out.line(f"{name}.total[cell] = {name}.value[cell];")
-        if selects(plan, table):
-            out.line(f"{name}.wait[cell] = back::nothing({name}.ga[cell]) ? nowhere : 0;")
-            out.line(f"{name}.aim[cell] = {name}.value[cell];")
-        out.close()
+        out.line(f"if (!begin_round(*this, {context.names.table[table.key]})) return;")
     out.open(f"for (int64_t t = end; t-- > rounds{n}[r];)")
     out.line("const Handle h = tape.pops[t];")
-    out.line("const int64_t cell = cell_of(h);")
-    out.open("switch (table_of(h & ~tape.again))")
-    for table in tables:
-        if table.sink:
-            continue
-        name = context.names.table[table.key]
-        out.open(f"case {table.number}:")
-        out.open("if (h & tape.again)")
-        out.line(f"{name}.value[cell] = tape.saved[--saved_at].old;")
-        out.otherwise()
-        out.line(f"hide(*this, {name}, cell);")
-        out.close()
-        out.line("break;")
-        out.close()
-    out.close()
+    names = {table.number: context.names.table[table.key] for table in tables if not table.sink}
+    out.switch("table_of(h & ~tape.again)", {n: [f"undo_in_round(*this, {name}, h);"] for n, name in names.items()})
     out.close()
     _undo_begin(context, stage)
     out.close()
@@ -385,24 +206,11 @@ def _roll_forward(context: ClassContext, stage: Stage) -> None:
     plan, out, n = context.plan, context.out, stage.number
     if not rolls_back(stage):
         return
-    for key in stage.keys:
-        table = plan.tables[key]
-        if table.sink:
-            continue
-        name = context.names.table[key]
-        out.open(f"void again_{name}(int64_t cell, bool again)")
-        out.line(f"if (!again && {name}.popped.test(cell)) return;")
-        out.line(f"if (!again) return expose(*this, {name}, cell);")
-        out.line("const auto& saved = tape.saved[saved_at++];")
-        additive = not sweeps(stage) and sums(plan, table)
-        whole = context.plus(table, "saved.old", "saved.update") if additive else "saved.update"
-        out.line(f"{name}.value[cell] = {whole};")
-        out.close()
     out.open(f"void again{n}(int64_t begin)")
     out.open(f"for (int64_t t = begin; t < tape.end({n}); t++)")
     out.line("const Handle h = tape.pops[t];")
     popped = (plan.tables[key] for key in stage.keys if not plan.tables[key].sink)
-    again = {t.number: [f"again_{context.names.table[t.key]}(cell_of(h), h & tape.again);"] for t in popped}
+    again = {t.number: [f"redo(*this, {context.names.table[t.key]}, h);"] for t in popped}
     out.switch("table_of(h & ~tape.again)", again)
     out.close()
     out.close()

@@ -21,6 +21,7 @@ struct StageTraits {
   static constexpr bool in_rows = false;    // items wait in rows, at least those of some tables
   static constexpr bool estimates = false;  // the remainder of its iteration
   static constexpr bool improves = false;   // items are watched for gains around cycles
+  static constexpr bool rolls_back = false; // a pass back takes pops back one by one
   static constexpr bool pops_once = false;  // each item, which is final then
   static constexpr Priority priority = Priority::none;
 };
@@ -48,6 +49,11 @@ struct TableTraits {
   static constexpr bool excuses = false;        // flags say that an infinite value is right
   static constexpr bool bounded = false;        // items keep the error bound of their component
   static constexpr bool settles = false;        // tangents of updates that change nothing rest
+  static constexpr bool sums = false;           // the value is the sum of the contributions
+  static constexpr bool sums_up = false;        // ... and its adjoint that of all values that an item had
+  static constexpr bool keeps_total = false;    // of which contributions have a share, for each round
+  static constexpr bool drives_choices = false; // all joins lead to heads that select
+  static constexpr bool together_back = false;  // joins put adjoints of stretches of facts off
   static constexpr int stable = -1;             // the place of the argument in which the items of a line differ
   static constexpr int sign = 0;                // 1 where the larger contribution wins, -1 where the smaller one does
   static constexpr double none = 0;             // without a semiring: what an item has without a contribution
