@@ -79,17 +79,18 @@ _RUNTIME = frozenset(
     pending_of pick place places plan plus plus_apart polished pop pop_final pop_from pop_heap pop_row pop_update popped
     positive posteriors prepare_at_solution primal primals product product_of products_of push push_each push_from
     push_heap push_row put quotient range_of rank ratio raw raw_apart raw_product reach reach_further reached_backward
-    read read_all read_mantissas read_near record redo refine_transposed refined regrow relative release remainder
-    remove repeat reserve residual resize rest rest_of restore_item row row_before row_length row_until rows rows_along
-    run_stages same same_matrix scale seal send sent set set_rank settle settled settled_apart share share_ones shifted
-    side_by_side signed_norm size size_of size_with slot_of solve solve_adjoints solve_again solve_dense
-    solve_in_doubles solve_linear solve_rest solve_side_by_side solve_sparse solve_wide_dense solve_with_correction
-    solves soon sort_by sound spares spend split spread stand_still start static_assert stir stop stop_after
-    stop_for_memory stops stretch strides subtract sum sum_lines sum_of surely_positive swap sweeps symmetric table_of
-    take take_round taken tangents test there times times_apart tiny to together_of total totals trace transposed turn
-    undo undo_axioms undo_final undo_in_round undo_row undo_update unindex unit unit_of unlink unlocked up valid
-    valid_eight value_at view wait_on waiting watch weigh weights_fit_doubles weights_free weights_new what widen width
-    wipe within without_size without_tangents word words_of work write write_row wrong_at zero zeros zeros_safely
+    read read_all read_items read_mantissas read_near read_rows record redo refine_transposed refined regrow relative
+    release remainder remove repeat reserve residual resize rest rest_of restore_item row row_before row_length
+    row_until rows rows_along run_stages same same_matrix scale seal seed send sent set set_rank settle settled
+    settled_apart share share_ones shifted side_by_side signed_norm size size_of size_with slot_of solve solve_adjoints
+    solve_again solve_dense solve_in_doubles solve_linear solve_rest solve_side_by_side solve_sparse solve_wide_dense
+    solve_with_correction solves soon sort_by sound spares spend split spread stand_still start static_assert stir stop
+    stop_after stop_for_memory stops stretch strides subtract sum sum_lines sum_of surely_positive swap sweeps symmetric
+    table_of take take_round taken tangents test there times times_apart tiny to together_of total totals trace
+    transposed turn undo undo_axioms undo_final undo_in_round undo_row undo_update unindex unit unit_of unlink unlocked
+    up valid valid_eight value_at view wait_on waiting watch weigh weights_fit_doubles weights_free weights_new what
+    widen width wipe within without_size without_tangents word words_of work write write_row wrong_at zero zeros
+    zeros_safely
 """,
     )
 )
