@@ -3,7 +3,7 @@
 Gupta, Mumick and Subrahmanian (1993), "Maintaining views incrementally". The items of the old chart are entered into a
 new one, of a class that is compiled for changes; then come the steps that `codegen/rules/incremental/changing.py`
 describes: the old versions of the changed facts are deleted, then the new ones are added. Where cycles are solved, the
-items that either of them reach are marked, and recomputed as `codegen/rules/incremental/resolving.py` describes.
+items that either of them reach are marked, and recomputed as `changing/resolve.hpp` describes.
 Programs with negation, pruning or declared priorities, and some in plain arithmetic, need a fresh run by the caller.
 """
 
@@ -154,7 +154,7 @@ def _resolve(
     came: Mapping[str, npt.NDArray[np.bool_]],
     settings: Settings,
 ) -> bool:
-    """Marks what changed facts reach, and recomputes it, see `codegen/rules/incremental/resolving.py`.
+    """Marks what changed facts reach, and recomputes it, see `changing/resolve.hpp`.
 
     False where that failed, and only a fresh run will do.
     """

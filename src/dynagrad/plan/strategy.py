@@ -275,7 +275,7 @@ class StrategyChoice:
 
     def _resolving_drafts(self) -> list[Draft] | None:
         """The stages of a fresh run, all as `SOLVE`, if one of them solves and none iterates: see
-        `codegen/rules/incremental/resolving.py`. None otherwise."""
+        `changing/resolve.hpp`. None otherwise."""
         position = {k: i for i, k in enumerate(self.rules.predicates)}
         drafts = [self._draft(c, tuple(sorted(c, key=position.__getitem__))) for c in self.components]
         strategies = {d.strategy for d in drafts}

@@ -56,7 +56,7 @@ def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
 
 def write_bounds(context: ClassContext) -> None:
     """`bounds`: the error bound of each item's component, in the order of `items`, see
-    `codegen/rules/solving/exploring.py`."""
+    `solving/blocks.hpp`."""
     out = context.out
     tables = [t for t in context.derived if bounded(context.plan, t)]
     if not tables:

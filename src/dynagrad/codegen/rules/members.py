@@ -144,6 +144,7 @@ TRAITS: dict[str, Callable[[Plan, TableLayout], Trait]] = {
     "pops_again": lambda _, t: t.updates,
     "keeps_updates": keeps_updates,
     "pops_rows": lambda p, t: p.pops_rows(t.key),
+    "has_axioms": has_axioms,
     "has_indexes": lambda p, t: any(index.key == t.key for index in p.indexes),
     "holds_back": holds_back,
     "adds": lambda p, t: not p.selective and (p.semiring != "plain" or t.aggregator == "+="),
@@ -213,6 +214,11 @@ STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
     "in_rows": lambda p, s: p.waits_in_rows(s),
     "estimates": estimates,
     "pops_once": lambda _, s: s.final,
+    "explores": lambda _, s: solves(s) and bool(s.inner_joins),
+    "joins_itself": lambda _, s: solves(s) and s.joins_itself,
+    "stable": lambda _, s: bool(s.stable) or -1,  # -1 is the usual
+    "linear": lambda p, _: p.rules.solve == "linear",
+    "newton": lambda p, _: p.rules.solve == "newton",
     "improves": lambda p, s: gains(p, s) or follows(p, s),
     "rolls_back": lambda p, s: p.adjoint and rolls_back(s),
 }
@@ -220,7 +226,8 @@ STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
 
 STAGE_PARTS: dict[str, Callable[[Plan, Stage], bool]] = {
     "agenda": lambda _, s: has_agenda(s),
-    "block": lambda _, s: solves(s),
+    "blocks": lambda _, s: solves(s),
+    "changing": lambda p, s: p.resolves and solves(s),
     "convergence": lambda p, s: estimates(p, s) or sweeps(s),
     "gains": traces,
     "moving": lambda _, s: sweeps(s),
@@ -290,7 +297,43 @@ def write_stage_traits(context: ClassContext, stage: Stage) -> None:
     out.open(f"struct Stage{n} : StageTraits")
     for line in lines:
         out.line(line)
+    if solves(stage):
+        _write_solving(context, stage)
     out.close("};")
+
+
+def _write_solving(context: ClassContext, stage: Stage) -> None:
+    """In the struct of a stage that solves: what its systems are, and its tables."""
+    plan, out = context.plan, context.out
+    system, lines = "NoSystem", "NoColumns"
+    if stage.unknowns:
+        closed = plan.semiring == "user"
+        system = "ClosedSystem<semiring>" if closed else f"System<semiring, {stage.unknowns}>"
+        lines = "Columns<semiring>" if stage.stable else lines
+    out.line(f"static constexpr int32_t number = {stage.number};")
+    out.line("using Semiring = semiring;")
+    out.line(f"using Equations = {system};")
+    out.line(f"using Lines = {lines};")
+    for part in ("agenda", "blocks", "changing"):
+        if STAGE_PARTS[part](plan, stage):
+            out.line(f"template <class P> static auto& {part}(P& p) {{ return p.{part}{stage.number}; }}")
+    out.line("template <class P, class T> static Block& block(P& p, T&) { return blocks(p).block; }")
+    names = {plan.tables[key].number: context.names.table[key] for key in stage.keys}
+    with out.block("template <class P, class F> DYNAGRAD_ALWAYS static decltype(auto) on(P& p, Handle h, F&& f)"):
+        *others, (_, last) = names.items()
+        if others:
+            out.switch(
+                "table_of(h)",
+                {number: [f"return f(p.{name}, cell_of(h));"] for number, name in others},
+                known=False,
+                returns=True,
+            )
+        out.line(f"return f(p.{last}, cell_of(h));")
+    if stage.stable:
+        key = stage.keys[0]
+        place = plan.tables[key].order.index(stage.stable[key])
+        length = f"p.{context.names.table[key]}.range[{place}].count"
+        out.line(f"template <class P> static int64_t width(P& p) {{ return {length}; }}")
 
 
 def write_table_traits(context: ClassContext, table: TableLayout) -> None:

@@ -22,12 +22,12 @@ from .backward.sweep import write_backward
 from .context import AGENDAS, ClassContext, level_type
 from .forest import collecting
 from .functions import INTEGERS
-from .incremental import changing, resolving
+from .incremental import changing
 from .running.items import write_item, write_levels
 from .running.pops import write_drives, write_joins
 from .running.stages import write_begin, write_run, write_sweep
 from .scope import Names, python_value
-from .solving import components, convergence, exploring
+from .solving import blocks, convergence
 from .tables import open_class, write_constructor, write_facts, write_facts_plans, write_plus
 from .values import semiring_cxx
 
@@ -132,16 +132,9 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     if any(sweeps(s) for s in plan.stages):
         headers.append("running/rounds.hpp")
     if any(solves(s) for s in plan.stages):
-        headers += [
-            "solving/ground.hpp",
-            f"solving/{'adjoints' if plan.adjoint else 'columns'}.hpp",
-            "solving/closed.hpp",
-            "visiting/edges.hpp",
-        ]
+        headers += ["solving/blocks.hpp", "visiting/edges.hpp", *(["solving/adjoints.hpp"] if plan.adjoint else [])]
     if plan.changes is not None:
-        headers.append("visiting/mark.hpp")
-    if plan.resolves:
-        headers.append("running/resolve.hpp")
+        headers += [f"changing/{'resolve' if plan.resolves else 'rederive'}.hpp", "visiting/mark.hpp"]
     if plan.order:
         headers.append("jets.hpp")
     if plan.adjoint:
@@ -200,9 +193,6 @@ def write_members(context: ClassContext) -> None:
             ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
             agenda = "RowLevels" if plan.waits_in_rows(stage) else agenda
             agenda += f"<{level_type(stage)}{', user::Rank' if ranked else ''}>"
-        if solves(stage):
-            out.line(f"{level_type(stage)} level{stage.number} = 0;  // of the block at hand")
-            out.line(f"{level_type(stage)} levels{stage.number} = 1;  // how many there are")
         if agenda:
             out.line(f"{agenda} agenda{stage.number}{{&account}};")
         for f in range(len(stage.forms)):
@@ -223,9 +213,9 @@ def write_members(context: ClassContext) -> None:
     if plan.adjoint:
         tape.write_members(context)
     resting.write_members(context)
-    exploring.write_members(context)
-    if plan.resolves:
-        resolving.write_members(context)
+    blocks.write_members(context)
+    if plan.changes is not None:
+        changing.write_members(context)
     convergence.write_members(context)
     out.line()
 
@@ -235,11 +225,6 @@ def _functions(context: ClassContext) -> None:
     plan = context.plan
     if context.externals:
         write_external(context)
-    if plan.changes is not None:
-        (resolving if plan.resolves else changing).write_marks(context)
-    for stage in plan.stages:
-        if solves(stage):
-            exploring.write_items(context, stage)
     for table in context.derived:
         write_item(context, table)
     write_levels(context)
@@ -250,10 +235,7 @@ def _functions(context: ClassContext) -> None:
         if makes_all or solves(stage):
             write_joins(context, stage)
         if solves(stage):
-            exploring.write_stage(context, stage)
-            components.write_solve(context, stage)
-            if plan.resolves:
-                resolving.write_stage(context, stage)
+            blocks.write_stage(context, stage)
         if Passes.FORWARD in context.passes:
             resting.write_settle(context, stage)
             convergence.write_refine(context, stage)
@@ -264,7 +246,7 @@ def _functions(context: ClassContext) -> None:
     if Passes.FORWARD in context.passes:
         write_run(context)
     if plan.changes is not None:
-        (resolving if plan.resolves else changing).write_changes(context)
+        changing.write_changes(context)
     if context.goes_back:
         write_backward(context)
     write_facts_plans(context)

@@ -152,6 +152,7 @@ def open_class(context: ClassContext) -> None:
             write_group(context, k, group)
     bases = [f"tables{k}" for k in range(len(groups)) if len(groups) > 1]
     out.open(f"struct program : {', '.join(['ChartBase', *bases])}")
+    out.line("using Semiring = semiring;")
     for line in constants({name: asked(context) for name, asked in PROGRAM_TRAITS.items()}):
         out.line(line)
     if context.plan.adjoint:
@@ -347,7 +348,7 @@ def _levels(context: ClassContext, stage: Stage) -> None:
         spans = [f"({level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms))]
         out.line(f"agenda{stage.number}.open({' * '.join(spans) or '1'});")
         if solves(stage):
-            out.line(f"levels{stage.number} = {' * '.join(spans) or '1'};")
+            out.line(f"blocks{stage.number}.levels = {' * '.join(spans) or '1'};")
     elif stage.strategy is Strategy.HEAP:
         out.line(f"agenda{stage.number}.open();")
         held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]

@@ -7,13 +7,23 @@ first, the transposed system is solved for the adjoints of its items (`solve_adj
 
 from __future__ import annotations
 
-from ....plan.model import Stage
+from collections.abc import Callable, Sequence
+
+from ....plan.model import Stage, TableLayout
 from ....plan.traits import head_clause_defined, posteriors
 from ..context import ClassContext
-from ..solving.components import write_ground_all
-from ..solving.exploring import Lines, by_table, line_of
 from ..solving.grounding import driver_of
 from ..statements import arguments_of, takes, takes_arguments
+
+Lines = Callable[[TableLayout, str], Sequence[str]]
+"""The statements for an item of a table with a name."""
+
+
+def by_table(context: ClassContext, stage: Stage, handle: str, lines: Lines) -> None:
+    """The statements for an item of a stage."""
+    tables = (context.plan.tables[key] for key in stage.keys)
+    cases = {table.number: lines(table, context.names.table[table.key]) for table in tables}
+    context.out.switch(f"table_of({handle})", cases)
 
 
 def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> None:
@@ -22,7 +32,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
         return
     plan, out, n = context.plan, context.out, stage.number
     exposes = rolls and stage.joins_itself  # else such a join finds items of earlier levels, or earlier pops, alone
-    solver = f"columns{n}" if stage.stable else f"system{n}"
+    solver = f"blocks{n}.columns" if stage.stable else f"blocks{n}.system"
     pop = "tape.pops[c.begin + i] & ~tape.again"  # all items, line after line
     line = "tape.pops[c.begin + i * m] & ~tape.again"  # an item of each line, no matter which
 
@@ -42,17 +52,17 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
         context,
         stage,
         "first",
-        lambda table, name: [
+        lambda _, name: [
             "const int64_t cell = cell_of(first);",
-            f"solved_first = {name}.solved[{line_of(context, stage, table)}];",
+            f"solving.first = {name}.solved[line_of({name}, cell)];",
         ],
     )
-    out.line("solved_count = count;")
+    out.line("solving.count = count;")
     each_item(lambda _, name: [f"undo(*this, {name}, h);"], backwards=True)
-    out.line(f"system{n}.open(count);")
+    out.line(f"blocks{n}.system.open(count);")
     if stage.stable:
-        out.line(f"columns{n}.open();")
-        out.line(f"for (int64_t j = 0; j < m; j++) columns{n}.column.push(j);")
+        out.line(f"blocks{n}.columns.open();")
+        out.line(f"for (int64_t j = 0; j < m; j++) blocks{n}.columns.column.push(j);")
     out.line(f"{solver}.value.clear(), {solver}.value.resize(c.items, semiring::zero());")
     out.line("Array<adjoint_t> g{&account};")
     out.line("bool nothing = true;")
@@ -65,7 +75,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     )
     out.open("if (!nothing && !halt)")
     out.line("if (c.near_critical) return lose(near_critical, table_of(first), cell_of(first));")
-    write_ground_all(context, stage, line)
+    out.line(f"ground_all<Stage{n}>(*this, count, [&](int64_t i) {{ return {line}; }});")
     out.line("if (halt) return;")
     out.line(f"const Solved how = solve_adjoints<back>({solver}, g);")
     out.line("if (how == Solved::halted) return;")
@@ -78,7 +88,7 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     )
     out.line("inside = true;")
     if exposes:
-        out.line(f"for (int64_t i = 0; i < count; i++) expose{n}({pop});")
+        out.line(f"for (int64_t i = 0; i < count; i++) expose_item<Stage{n}>(*this, {pop});")
     each_item(
         lambda _, name: [f"share_{name}(cell_of(h));", *([f"hide(*this, {name}, cell_of(h));"] if exposes else [])],
         backwards=True,
@@ -86,8 +96,8 @@ def write_undo_component(context: ClassContext, stage: Stage, rolls: bool) -> No
     out.line("inside = false;")
     out.close()
     if stage.stable:
-        out.line(f"columns{n}.close();")
-    out.line("solved_count = 0;")
+        out.line(f"blocks{n}.columns.close();")
+    out.line("solving.count = 0;")
     out.close()
     out.line()
 

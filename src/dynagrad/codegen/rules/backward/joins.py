@@ -73,7 +73,7 @@ class BackWriter(JoinWriter):
         if i in self.join.same and i > (self.join.driver or 0) and not self.once:
             self.targets[i] = f"({at} == {self.given('cell')} ? {self.given('gold')} : {name}.g[{at}])"
         if self.inner and self.rule.antecedents[i].item.key in self.stage.keys:  # its adjoint is solved for already
-            self.targets[i] = f"(inside && member_{name}({at}) != unsolved ? discarded : {self.targets[i]})"
+            self.targets[i] = f"(inside && member(*this, {name}, {at}) != unsolved ? discarded : {self.targets[i]})"
         super().found(i, at)
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
@@ -160,7 +160,7 @@ class BackWriter(JoinWriter):
         self.to = to = self.fresh("to")
         self.out.line(f"const int64_t {to} = {name}.locate({self._stored(self.head, texts)});")
         if self.inner:  # either all instances inside a solved component, or all others
-            self.out.open(f"if ((member_{name}({to}) != unsolved) == inside)")
+            self.out.open(f"if ((member(*this, {name}, {to}) != unsolved) == inside)")
         if self.posteriors:
             self.out.line(f"const value_t h = {name}.h[{to}];")
             self.out.open("if (h.m != 0)")

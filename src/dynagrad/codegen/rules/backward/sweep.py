@@ -35,7 +35,6 @@ from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
 from ..members import live, types_of_tables
-from ..solving.exploring import line_of
 from ..statements import arguments_of
 from .adjoints import write_clear, write_readers
 from .implicit import write_undo_component
@@ -111,7 +110,7 @@ def _calls(context: ClassContext, table: TableLayout) -> list[str]:
     for join in live(context, table):
         within = ""
         if stage.stable and stage.is_inner(join):  # the whole stage is one block, which still exists
-            within = f"if (block{stage.number}.leads_out_at({node}[{line_of(context, stage, table)}])) "
+            within = f"if (blocks{stage.number}.block.leads_out_at({node}[line_of(table, cell)])) "
         lines.append(f"{within}{context.function_of(join, 'back').call(arguments_of(table, 'a[{}]'))};")
     return lines
 
@@ -144,14 +143,15 @@ def _undo(context: ClassContext, stage: Stage) -> None:
                 out.line("if (halt) return;")
         if not fires_once(stage) and popped:
             if stage.unknowns:
-                out.line(f"int64_t component = solved{n}.size;")
+                out.line(f"int64_t component = blocks{n}.solved.size;")
             begin_waiting(context, stage)
             out.open(f"for (int64_t t = tape.end({n}); t-- > tape.begins[{n}] && !halt;)")
             out.line("if (spend(1)) return;")
             if stage.unknowns:
-                out.open(f"if (component && solved{n}[component - 1].begin + solved{n}[component - 1].items == t + 1)")
-                out.line(f"t = solved{n}[--component].begin;")
-                out.line(f"undo_component{n}(solved{n}[component]);")
+                out.line(f"const auto& solved = blocks{n}.solved;")
+                out.open("if (component && solved[component - 1].begin + solved[component - 1].items == t + 1)")
+                out.line("t = solved[--component].begin;")
+                out.line(f"undo_component{n}(solved[component]);")
                 out.line("continue;")
                 out.close()
             undo = {}

@@ -17,7 +17,7 @@ from ....plan.traits import closed, has_axioms, merges_copies
 from ...cxx import Writer
 from ..access import write_access, write_external
 from ..context import ClassContext
-from ..incremental.changing import write_restore
+from ..incremental.changing import write_on_items, write_restore
 from ..running.items import write_each_index
 from ..statements import arguments_of
 from ..tables import open_class, write_constructor, write_facts_plans, write_table
@@ -54,6 +54,7 @@ def write_program(context: ClassContext) -> None:
             _write_outside(context, table)
     for table in context.derived:
         write_each_index(context, table)
+    write_on_items(context)
     write_restore(context)
     for join in plan.collects:
         _write_rule(context, join)

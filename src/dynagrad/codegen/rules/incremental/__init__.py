@@ -1,4 +1,1 @@
-"""Incremental updates of a finished chart whose facts change.
-
-`changing.py` deletes and rederives items (DRed), `resolving.py` recomputes components where cycles are solved.
-"""
+"""Incremental updates of a finished chart: `changing.py` has what only the program knows of them."""

@@ -59,6 +59,6 @@ def _calls(context: ClassContext, table: TableLayout) -> list[str]:
     """The calls of the joins that an item drives by itself; those of a row are made together."""
     stage = context.plan.stage_of[table.key]
     joins = [join for join in driven(context, table) if not context.in_rows(join)]
-    within = ["if (leads_out) " if stage.unknowns and stage.is_inner(join) else "" for join in joins]
+    within = ["if (solving.leads_out) " if stage.unknowns and stage.is_inner(join) else "" for join in joins]
     called = [context.function_of(join).call(arguments_of(table, "a[{}]")) for join in joins]
     return [f"{only}{call};" for only, call in zip(within, called, strict=True)]

@@ -1,6 +1,6 @@
 """The loop of each stage: how it begins, with axioms and rules that fire once, is run, and ends.
 
-Stages that find their order as they run are in `codegen/rules/solving/exploring.py`; the way back is in
+Stages that find their order as they run are in `solving/blocks.hpp`; the way back is in
 `codegen/rules/backward/sweep.py`.
 """
 
@@ -12,7 +12,6 @@ from ...cxx import comment
 from ..backward import resting
 from ..backward.tape import tape_bytes
 from ..context import ClassContext
-from ..incremental import resolving
 from ..solving import convergence
 
 
@@ -106,7 +105,7 @@ def write_run(context: ClassContext) -> None:
     out.line(f"static constexpr Stage stages[] = {{{stages or 'nullptr'}}};")
     out.line(f"run_stages(stages, {len(context.plan.stages)});")
     if context.plan.resolves:
-        resolving.write_end(context)
+        out.line("worst_bound(*this);")
     if context.plan.adjoint:
         out.line(f"report.tape = {tape_bytes(context.plan)};")
     out.close()
@@ -135,8 +134,10 @@ def _stage(context: ClassContext, stage: Stage) -> None:
     elif solves(stage):
         out.open("while (!halt)")
         out.line("if (pause_here(started)) break;")
-        out.line(f"if ((block{n}.done() || !block{n}.arranged) && !gather{n}()) break;")
-        out.line(f"step{n}();")
+        again = "_again" if plan.resolves else ""
+        block = f"blocks{n}.block"
+        out.line(f"if (({block}.done() || !{block}.arranged) && !gather{again}<Stage{n}>(*this)) break;")
+        out.line(f"step{again}<Stage{n}>(*this);")
         out.close()
     elif not fires_once(stage):
         out.open("while (!halt)")
@@ -167,7 +168,7 @@ def _stage(context: ClassContext, stage: Stage) -> None:
         out.line(f"seal(*this, {context.names.table[key]});")
     waiting = f"agenda{n}.waiting()" if has_agenda(stage) else "0"
     if solves(stage):
-        waiting += f" + waiting{n}()"
+        waiting += f" + waiting<Stage{n}>(*this)"
     out.line(f"report.pending = {waiting};")
     out.line("if (!halt) stage++, begun = false;")
     out.close()

@@ -1,6 +1,6 @@
 """Joins inside a level, written as equations of the ground program.
 
-Their functions are called by those of `exploring.py`, forward, and of `codegen/rules/backward/implicit.py`, backward.
+Their functions are called by those of `blocks.py`, forward, and of `codegen/rules/backward/implicit.py`, backward.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class GroundWriter(JoinWriter):
             name = self.names.table[antecedent.item.key]
             if i == self.join.driver:
                 self.given("cell")
-            self.out.line(f"const uint32_t {self.unknown[i]} = member_{name}({at});")
+            self.out.line(f"const uint32_t {self.unknown[i]} = member(*this, {name}, {at});")
 
     def take(self, antecedent: int, value: str, old: str | None = None) -> None:
         if antecedent in self.unknown and not self.plain and self.plan.semiring != "user":
@@ -80,7 +80,7 @@ class GroundWriter(JoinWriter):
 
     def at_head(self) -> None:
         table = self.plan.tables[self.rule.head.key]
-        self.out.line(f"const uint32_t head = member_{self.names.table[table.key]}({self.head_cell(table)});")
+        self.out.line(f"const uint32_t head = member(*this, {self.names.table[table.key]}, {self.head_cell(table)});")
         self.out.open("if (head != unsolved)")
         if self.plan.semiring == "user":
             self._add_sides()
@@ -120,14 +120,14 @@ class GroundWriter(JoinWriter):
             sides[after] = text if sides[after] == "semiring::one()" else f"semiring::times({sides[after]}, {text})"
         unknown = next(iter(self.unknown.values()), None)
         if unknown is None:
-            self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, semiring::one(), unsolved);")
+            self.out.line(f"blocks{self.stage.number}.system.add(head, {sides[0]}, semiring::one(), unsolved);")
             return
         value = self.values[next(iter(self.unknown))]
         self.out.open(f"if ({unknown} == unsolved)")
         product = f"semiring::times(semiring::times({sides[0]}, {value}), {sides[1]})"
-        self.out.line(f"system{self.stage.number}.add(head, {product}, semiring::one(), unsolved);")
+        self.out.line(f"blocks{self.stage.number}.system.add(head, {product}, semiring::one(), unsolved);")
         self.out.otherwise()
-        self.out.line(f"system{self.stage.number}.add(head, {sides[0]}, {sides[1]}, {unknown});")
+        self.out.line(f"blocks{self.stage.number}.system.add(head, {sides[0]}, {sides[1]}, {unknown});")
         self.out.close()
 
     def _add(self, weight: str, factors: list[str]) -> None:
@@ -136,10 +136,12 @@ class GroundWriter(JoinWriter):
         self.out.line(f"const uint32_t {of}[] = {{{', '.join(places)}}};")
         log = self._logs() if self.plan.keeps_logs and len(self.unknown) == 1 and len(factors) == 1 else ""
         if log:
-            self.out.line(f"if ({factors[0]} == head) system{self.stage.number}.add_loop(head, {weight}, {of}, {log});")
-            self.out.line(f"else system{self.stage.number}.add(head, {weight}, {of});")
+            self.out.line(
+                f"if ({factors[0]} == head) blocks{self.stage.number}.system.add_loop(head, {weight}, {of}, {log});"
+            )
+            self.out.line(f"else blocks{self.stage.number}.system.add(head, {weight}, {of});")
             return
-        self.out.line(f"system{self.stage.number}.add(head, {weight}, {of});")
+        self.out.line(f"blocks{self.stage.number}.system.add(head, {weight}, {of});")
 
 
 def driver_of(join: Join) -> str:

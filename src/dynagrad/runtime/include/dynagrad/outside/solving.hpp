@@ -4,11 +4,9 @@
 #pragma once
 #include <dynagrad/outside/rules.hpp>
 #include <dynagrad/solving/convergence.hpp>
-#include <dynagrad/solving/ground.hpp>
-#include <dynagrad/solving/columns.hpp>
+#include <dynagrad/solving/blocks.hpp>
 #include <dynagrad/solving/adjoints.hpp>
-#include <dynagrad/solving/closed.hpp>
 #include <dynagrad/visiting/edges.hpp>
-#include <dynagrad/running/resolve.hpp>
+#include <dynagrad/changing/resolve.hpp>
 #include <dynagrad/jets.hpp>
 #include <dynagrad/outside/cotangents.hpp>

@@ -456,6 +456,18 @@ DYNAGRAD_RULE bool restore_item(P& p, T& table, const int32_t* a, const typename
   index(p, table, cell, a);
   return true;
 }
+// Enters items of another chart as they are, with their bounds; false where there is no room for them.
+template <class P>
+bool restore_items(P& p, int64_t number, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count) {
+  using S = typename P::Semiring;
+  bool room = true;
+  p.stage = 0, p.begun = true;
+  p.on_items(number, [&]<class T>(T& table) {
+    for (int64_t n = 0; n < count && room; n++)
+      room = restore_item(p, table, rows + n * T::arity, S::read(words + n * S::words), bounds ? bounds[n] : 0);
+  });
+  return room;
+}
 // Makes all items of a table that were reached part of the chart, at the end of a stage without pops. A stage that is
 // resumed seals again, as items may have grown.
 template <class P, class T>

@@ -23,6 +23,11 @@ struct StageTraits {
   static constexpr bool improves = false;   // items are watched for gains around cycles
   static constexpr bool rolls_back = false; // a pass back takes pops back one by one
   static constexpr bool pops_once = false;  // each item, which is final then
+  static constexpr bool explores = false;   // items drive joins inside their level
+  static constexpr bool joins_itself = false;  // ... which look up other items of it
+  static constexpr bool stable = false;     // items of its components are in lines, see `solving/blocks.hpp`
+  static constexpr bool linear = false;     // its components are declared to be
+  static constexpr bool newton = false;     // ... or to be solved by Newton's method
   static constexpr Priority priority = Priority::none;
 };
 
@@ -33,6 +38,7 @@ struct TableTraits {
   static constexpr bool keeps_updates = false;  // has one: of these, or of a round
   static constexpr bool pops_rows = false;      // items that stand side by side are popped together
   static constexpr bool has_indexes = false;
+  static constexpr bool has_axioms = false;     // facts are given for it, too
   static constexpr bool ranked = false;         // items have a priority of their own
   static constexpr bool holds_back = false;     // pruning or a beam may
   static constexpr bool adds = false;           // contributions are added by the program's plus

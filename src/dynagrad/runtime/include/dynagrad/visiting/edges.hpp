@@ -1,7 +1,7 @@
 // The ground program of a block, while it is explored: an edge to the head of an instance from each of its antecedents
 // that are in the block.
 #pragma once
-#include <dynagrad/solving/ground.hpp>
+#include <dynagrad/solving/blocks.hpp>
 #include <dynagrad/visiting/found.hpp>
 
 namespace dynagrad {
@@ -17,7 +17,7 @@ struct Edges : Nothing<Edges<Program, ordered>> {
   DYNAGRAD_ALWAYS Edges(Program& p, Block& b, uint32_t node) : program(p), block(b), from(node) {}
   template <class Found, class Head, class... A>
   DYNAGRAD_ALWAYS void end(const Found& found, Head& table, A... a) const {
-    const uint32_t head = program.reach(table, a...);
+    const uint32_t head = node_of(program, table, a...);
     if (!head) {
       if constexpr (ordered) block.leave(from);
       return;
