@@ -106,10 +106,10 @@ void arriving(ChartBase* chart, int64_t first, uint64_t cells) {
 // Where a contribution that is selected came from, or the factors of a product, are entered into the tape.
 template <class P, class T>
 DYNAGRAD_ALWAYS void record(P& p, T& table, int64_t cell, const typename T::Value& x, bool fresh) {
-  if constexpr (P::keeps_tape && T::selects)
+  if constexpr (T::selects)
     if (__builtin_expect(p.recording, 0) && (fresh || improves<P, T>(x, pending_of(table, cell))))
       grown(table.from, cell, 0u) = p.position;
-  if constexpr (P::keeps_tape && T::multiplies)
+  if constexpr (T::multiplies)
     if (p.recording) table.factors.add(cell, x);
 }
 // Tangents of a contribution that leaves a value as it is rest with the item.
@@ -170,8 +170,9 @@ DYNAGRAD_RULE void add(P& p, T& table, typename T::Value x, A... arguments) {
     if (__builtin_expect(table.seen.test(cell), 1)) {  // the usual case: one more for an item that is there
       if constexpr (P::by_value)
         if (!S::better(x, here)) return;  // few are better: what follows is for them
-      record(p, table, cell, x, false);
-      if (!agree(p, table, cell, here, x)) return;
+      if constexpr (P::keeps_tape) record(p, table, cell, x, false);
+      if constexpr (P::ordered)
+        if (!agree(p, table, cell, here, x)) return;
       if constexpr (Stage::grows && T::sink) {
         bool changes;
         if constexpr (P::selective) changes = S::better(x, here);
@@ -204,7 +205,7 @@ DYNAGRAD_RULE void add(P& p, T& table, typename T::Value x, A... arguments) {
     const double one = S::primal(here), other = S::primal(x);
     if (!fresh && one != other && !(isnan(one) && isnan(other))) return p.fail(two_values, table.number, cell);
   }
-  if constexpr (!sweeps<T>) record(p, table, cell, x, fresh);
+  if constexpr (P::keeps_tape && !sweeps<T>) record(p, table, cell, x, fresh);
   if constexpr (T::settles) rest(p, table, cell, x);
   if constexpr (Stage::estimates && !T::sink) sent(p, table, cell, x);
   if constexpr (T::selects && Stage::improves && !T::sink)
@@ -229,8 +230,7 @@ DYNAGRAD_ALWAYS void add_at(P& p, T& table, const typename T::Value& x, const in
 // An infinite value of a fact is right for its item.
 template <class T>
 DYNAGRAD_ALWAYS void excuse(T& table, int64_t cell, const typename T::Value& x) {
-  if constexpr (T::excuses)
-    if (!isfinite(T::Semiring::primal(x))) grown(table.excused, cell, (uint8_t)0) |= 1;
+  if (!isfinite(T::Semiring::primal(x))) grown(table.excused, cell, (uint8_t)0) |= 1;
 }
 // Adds the value of a fact to an item.
 template <class P, class T>
@@ -254,50 +254,49 @@ DYNAGRAD_RULE void add_axioms(P& p, T& table) {
 // Enters an item into its indexes, once.
 template <class P, class T>
 DYNAGRAD_ALWAYS void index(P& p, T& table, int64_t cell, const int32_t* a) {
-  if constexpr (T::has_indexes) {
-    if constexpr (P::changes)
-      if (!first_time(table.indexed, cell)) return;  // deleted items stay there
-    p.each_index(table, a, [&](auto& by, const int32_t* key) { by.insert(key, cell); });
-  }
+  if constexpr (P::changes)
+    if (!first_time(table.indexed, cell)) return;  // deleted items stay there
+  p.each_index(table, a, [&](auto& by, const int32_t* key) { by.insert(key, cell); });
 }
 // Takes the last one that was entered out of its indexes.
 template <class P, class T>
 DYNAGRAD_ALWAYS void unindex(P& p, T& table, int64_t cell, const int32_t* a) {
-  if constexpr (T::has_indexes) {
-    if constexpr (P::changes)
-      if (!first_time(table.indexed, cell)) return;
-    p.each_index(table, a, [&](auto& by, const int32_t* key) { by.remove(key); });
-  }
+  if constexpr (P::changes)
+    if (!first_time(table.indexed, cell)) return;
+  p.each_index(table, a, [&](auto& by, const int32_t* key) { by.remove(key); });
 }
 // Makes an item part of the chart, and takes that back.
 template <class P, class T>
 DYNAGRAD_RULE void expose(P& p, T& table, int64_t cell) {
   table.popped.set(cell);
-  index(p, table, cell, arguments_of(table, cell));
+  if constexpr (T::has_indexes) index(p, table, cell, arguments_of(table, cell));
 }
 template <class P, class T>
 DYNAGRAD_RULE void hide(P& p, T& table, int64_t cell) {
   table.popped.clear(cell);
-  unindex(p, table, cell, arguments_of(table, cell));
+  if constexpr (T::has_indexes) unindex(p, table, cell, arguments_of(table, cell));
 }
 // Whether a value is infinite though nothing excuses it, see `codegen/rules/combine.py`.
 template <class T>
 DYNAGRAD_ALWAYS bool overflowed(const T& table, int64_t cell, const typename T::Value& x) {
   using S = typename T::Semiring;
-  if constexpr (T::excuses) {
-    if (__builtin_expect(isfinite(S::primal(x)), 1)) return false;
-    const uint8_t flags = flags_of(table.excused, cell);
-    if constexpr (infinite_none<T>)
-      if (S::primal(x) == T::none) return (flags & 4) != 0;
-    return !(flags & 1);
-  }
-  return false;
+  if (__builtin_expect(isfinite(S::primal(x)), 1)) return false;
+  const uint8_t flags = flags_of(table.excused, cell);
+  if constexpr (infinite_none<T>)
+    if (S::primal(x) == T::none) return (flags & 4) != 0;
+  return !(flags & 1);
+}
+// Whether a value is none of the semiring, or infinite without an excuse.
+template <class T>
+DYNAGRAD_ALWAYS bool wrong(const T& table, int64_t cell, const typename T::Value& x) {
+  if constexpr (T::excuses) return !T::Semiring::valid(x) || overflowed(table, cell, x);
+  else return !T::Semiring::valid(x);
 }
 // Ends the run where a value is invalid; counts values that underflowed, if they are `fresh`.
 template <class P, class T>
 DYNAGRAD_ALWAYS bool check(P& p, T& table, int64_t cell, const typename T::Value& x, bool fresh = true) {
   using S = typename T::Semiring;
-  if (__builtin_expect(!S::valid(x), 0) || overflowed(table, cell, x)) return p.fail(bad_value, table.number, cell), false;
+  if (__builtin_expect(wrong(table, cell, x), 0)) return p.fail(bad_value, table.number, cell), false;
   if constexpr (P::underflows)
     if (fresh && S::tiny(x) && (x != 0 || !p.has_zero)) p.report.underflow++;
   return true;
@@ -324,6 +323,8 @@ DYNAGRAD_ALWAYS bool negligible(P& p, T& table, const typename T::Value& update,
   if constexpr (P::of_user) return S::negligible(update, old, tolerance);
   else return S::negligible(update, now, tolerance);
 }
+template <class T>
+constexpr bool watched = T::Stage::estimates || T::Stage::improves || T::Stage::grows;
 // An update is sure to be propagated: watches how a stage converges, and whether anything still changes.
 template <class P, class T>
 DYNAGRAD_ALWAYS void watch(P& p, T& table, int64_t cell, const typename T::Value& update, const typename T::Value& old,
@@ -348,12 +349,12 @@ template <class P, class T>
 DYNAGRAD_ALWAYS void pop_final(P& p, T& table, int64_t cell, const int32_t* a) {
   const typename T::Value now = table.value[cell];
   p.report.pops++;
-  watch(p, table, cell, now, T::zero(), now, true);
+  if constexpr (watched<T>) watch(p, table, cell, now, T::zero(), now, true);
   table.popped.set(cell);
   if constexpr (P::keeps_tape)
     if (p.recording) p.position = p.tape.popped(table.stage, handle(table.number, cell));
   if (!check(p, table, cell, now)) return;
-  index(p, table, cell, a);
+  if constexpr (T::has_indexes) index(p, table, cell, a);
   p.drive(table, cell, a, now, now, now, true);
 }
 // Pops an item whose update is added to its value; an update that changes nothing is dropped, or stays where it is.
@@ -386,7 +387,7 @@ DYNAGRAD_ALWAYS void pop_update(P& p, T& table, int64_t cell, const int32_t* a) 
   if (!settling) p.report.pops++;
   if constexpr (T::settles)
     if (settling && ++p.settled > most * (p.report.pops + 16)) return p.fail(unsettled, table.number, cell);
-  watch(p, table, cell, update, old, now, first);
+  if constexpr (watched<T>) watch(p, table, cell, update, old, now, first);
   if constexpr (P::keeps_tape) {
     if (p.recording) {
       p.position = p.tape.popped(table.stage, handle(table.number, cell) | (first ? 0 : again));
@@ -399,7 +400,7 @@ DYNAGRAD_ALWAYS void pop_update(P& p, T& table, int64_t cell, const int32_t* a) 
   else table.pending[cell] = T::zero();
   if (first) {
     table.popped.set(cell);
-    index(p, table, cell, a);
+    if constexpr (T::has_indexes) index(p, table, cell, a);
   }
   p.drive(table, cell, a, update, old, now, first);
 }
@@ -450,10 +451,10 @@ DYNAGRAD_RULE bool restore_item(P& p, T& table, const int32_t* a, const typename
   table.value[cell] = x;
   if constexpr (T::bounded)
     if (bound != 0) grown(table.error_bound, cell, 0.0) = bound;
-  excuse(table, cell, x);
+  if constexpr (T::excuses) excuse(table, cell, x);
   if (table.seen.set(cell)) table.items++, p.report.items++;
   table.popped.set(cell);
-  index(p, table, cell, a);
+  if constexpr (T::has_indexes) index(p, table, cell, a);
   return true;
 }
 // Enters items of another chart as they are, with their bounds; false where there is no room for them.
@@ -480,7 +481,8 @@ DYNAGRAD_FIRED void seal(P& p, T& table) {
     for (int64_t cell = table.seen.next(0, bound); cell >= 0; cell = table.seen.next(cell + 1, bound)) {
       const bool fresh = table.popped.set(cell);
       p.report.pops += fresh && counts;
-      if (fresh) index(p, table, cell, arguments_of(table, cell));
+      if constexpr (T::has_indexes)
+        if (fresh) index(p, table, cell, arguments_of(table, cell));
       if (!check(p, table, cell, table.value[cell], fresh)) return;
     }
   }

@@ -25,7 +25,8 @@ DYNAGRAD_RULE bool take_round(P& p, T& table) {
           if (!first) p.tape.saved.push({old, now});
         }
       }
-      if (first) index(p, table, cell, arguments_of(table, cell));
+      if constexpr (T::has_indexes)
+        if (first) index(p, table, cell, arguments_of(table, cell));
       changed = changed || first;
       // a value that is infinite or NaN now may be finite in the next round
       if (!first) T::Stage::convergence(p, table).move(S::primal(now), S::primal(old));
@@ -44,7 +45,7 @@ DYNAGRAD_RULE int64_t wrong_at(const T& table, bool later) {
     if constexpr (T::excuses)
       if (!later && flags_of(table.excused, cell) & 2) continue;
     const typename T::Value& x = table.value[cell];
-    if (table.seen.test(cell) && (!T::Semiring::valid(x) || overflowed(table, cell, x))) return cell;
+    if (table.seen.test(cell) && wrong(table, cell, x)) return cell;
   }
   return -1;
 }
@@ -54,7 +55,7 @@ DYNAGRAD_RULE void mark_infinite(P& p, T& table) {
   for (int64_t cell = 0; cell < table.bound(); cell++) {
     const typename T::Value& x = table.value[cell];
     if (!table.seen.test(cell) || isnan(T::Semiring::primal(x))) continue;
-    if (!T::Semiring::valid(x) || overflowed(table, cell, x)) T::Stage::moving(p, table).mark(handle(table.number, cell));
+    if (wrong(table, cell, x)) T::Stage::moving(p, table).mark(handle(table.number, cell));
   }
 }
 
