@@ -87,3 +87,9 @@ def test_what_was_observed_in_no_example_is_said_in_its_own_words() -> None:
         warnings.simplefilter("always")
         dg.Model(BET, weights(), objective=training.Conditional()).fit([{**LOSSES, **BOTH}], method="l-bfgs")
     assert len(found) == 1 and "no example says what was observed" in str(found[0].message)
+
+
+def test_a_margin_of_nothing_observed_is_not_said_to_be_constant() -> None:
+    model = dg.Model(BEST, weights(), objective=training.Conditional(cost="loss/1"))
+    with pytest.warns(dg.ProgramWarning, match="so its margin compares the best derivation with one of all"):
+        model.score([{**LOSSES, **BOTH}])

@@ -122,10 +122,10 @@ class Problem:
         if self._observed or not isinstance(objective, Conditional) or objective.observed or objective.clamped:
             return
         self._observed = self.noticed.told_constant = True
-        warn(
-            "no example says what was observed, so its conditional likelihood is the same whatever the weights are: "
-            "give training.Example(facts, observed)"
-        )
+        lost = "conditional likelihood is the same whatever the weights are"
+        if objective.cost is not None:
+            lost = "margin compares the best derivation with one of all, and not with the right one"
+        warn(f"no example says what was observed, so its {lost}: give training.Example(facts, observed)")
 
     def weights_for(self, theta: Theta, examples: Sequence[Example]) -> dict[str, Doubles]:
         """The weights for some examples, of the rows alone that these can use where that is less work."""

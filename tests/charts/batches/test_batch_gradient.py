@@ -136,6 +136,11 @@ def test_a_goal_that_was_not_derived_adds_nothing(bound: dg.Bound) -> None:
     assert bound.run_batch([], query="goal", gradient=["arc/2"]).gradient["arc/2"].values.tolist() == [0.0] * 4
 
 
+def test_a_number_of_threads_is_at_least_one(bound: dg.Bound) -> None:
+    with pytest.raises(dg.Error, match="threads must be a whole number, at least 1, not 0"):
+        bound.run_batch([{}], query="goal", threads=0)
+
+
 def test_the_same_for_any_number_of_threads(bound: dg.Bound) -> None:
     random = np.random.default_rng(3)
     examples: list[Any] = []

@@ -47,7 +47,7 @@ def run_examples(
     if isinstance(examples, str | Mapping) or not _iterable(examples):
         raise Error(f"examples must be a list of facts, a dict for each example, not {shown(examples)}")
     if threads is not None:
-        threads = whole_number("threads", threads)
+        threads = whole_number("threads", threads, 1)
     examples = list(examples)
     count, scale = len(examples), binding.context.scale
     threads = 1 if cache is not None and cache.brief() else max(1, min(threads or os.cpu_count() or 1, count))
