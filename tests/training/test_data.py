@@ -245,7 +245,7 @@ def test_observed_derivations_give_relative_frequencies_in_one_step() -> None:
                 assert p == pytest.approx(wanted.get(row, 0.0), abs=1e-14), (method, row)
 
 
-@pytest.mark.filterwarnings("ignore:no example uses")
+@pytest.mark.filterwarnings("ignore:the parameters of rewrite given v have counts of 0")
 def test_the_weight_of_an_observed_derivation_has_its_fixed_factors() -> None:
     """Against a run over a sentence that has but one derivation, with soft factors."""
     facts = sentence("ac", value=-0.5)

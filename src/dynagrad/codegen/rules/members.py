@@ -214,7 +214,6 @@ STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
     "in_rows": lambda p, s: p.waits_in_rows(s),
     "estimates": estimates,
     "pops_once": lambda _, s: s.final,
-    "explores": lambda _, s: solves(s) and bool(s.inner_joins),
     "joins_itself": lambda _, s: solves(s) and s.joins_itself,
     "stable": lambda _, s: bool(s.stable) or -1,  # -1 is the usual
     "linear": lambda p, _: p.rules.solve == "linear",

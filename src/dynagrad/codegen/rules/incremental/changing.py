@@ -23,7 +23,6 @@ def write_members(context: ClassContext) -> None:
     out.line("const int32_t a[] = {arguments..., 0};")
     out.line(f"mark_{'again' if plan.resolves else 'at'}(*this, table, a);")
     out.close()
-    out.line("template <class T> void derive(T&, const int32_t*) {}", "of tables that no rule defines")
     out.line()
 
 

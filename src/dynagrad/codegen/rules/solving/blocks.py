@@ -30,8 +30,6 @@ def write_members(context: ClassContext) -> None:
     if plan.adjoint:
         out.line("bool inside = false;  // the backward pass is inside a solved component")
         out.line("adjoint_t discarded{};")
-    for verb in ("explore", "ground"):
-        out.line(f"template <class T> void {verb}(T&, int64_t) {{}}", "of tables whose items drive none")
 
 
 def write_stage(context: ClassContext, stage: Stage) -> None:

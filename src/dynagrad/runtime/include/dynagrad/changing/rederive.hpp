@@ -28,7 +28,7 @@ DYNAGRAD_RULE void rederive(P& p, T& table, const int32_t* a) {
     spread<T::arity>(a, [&](auto... each) { at = table.axioms.find(each...); });
     if (at >= 0) add_fact(p, table, table.axioms.value[at], a);
   }
-  p.derive(table, a);
+  if constexpr (requires { p.derive(table, a); }) p.derive(table, a);  // else no rule defines it
 }
 
 template <class P>

@@ -23,8 +23,7 @@ struct StageTraits {
   static constexpr bool improves = false;   // items are watched for gains around cycles
   static constexpr bool rolls_back = false; // a pass back takes pops back one by one
   static constexpr bool pops_once = false;  // each item, which is final then
-  static constexpr bool explores = false;   // items drive joins inside their level
-  static constexpr bool joins_itself = false;  // ... which look up other items of it
+  static constexpr bool joins_itself = false;  // joins inside a level look up other items of it
   static constexpr bool stable = false;     // items of its components are in lines, see `solving/blocks.hpp`
   static constexpr bool linear = false;     // its components are declared to be
   static constexpr bool newton = false;     // ... or to be solved by Newton's method

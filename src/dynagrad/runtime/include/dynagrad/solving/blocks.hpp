@@ -10,7 +10,8 @@
 // differ in this argument alone. The one with the least value of it is explored and grounded for all.
 //
 // A stage is a type with traits (`codegen/rules/members.py`); `Stage::on(program, item, f)` calls f with the table of an
-// item and its cell. A program has `explore` and `ground`, which visit the nests that an item drives inside its level.
+// item and its cell. A program has `explore` and `ground`, which visit the nests that an item drives
+// inside its level, for the tables whose items drive any.
 #pragma once
 #include <dynagrad/running/item.hpp>
 #include <dynagrad/running/tape.hpp>
@@ -97,7 +98,9 @@ void hide_item(P& p, Handle h) {
 }
 template <class Stage, class P>
 DYNAGRAD_FIRED void explore_item(P& p, Handle h) {
-  if constexpr (Stage::explores) Stage::on(p, h, [&](auto& table, int64_t cell) { p.explore(table, cell); });
+  Stage::on(p, h, [&](auto& table, int64_t cell) {
+    if constexpr (requires { p.explore(table, cell); }) p.explore(table, cell);
+  });
 }
 
 // -- a block ----------------------------------------------------------------------------------------------------------
@@ -173,7 +176,9 @@ DYNAGRAD_FIRED void ground_all(P& p, int64_t count, At at) {
   for (int64_t i = 0; i < count && !p.halt; i++) {
     if (p.spend(1)) break;
     if constexpr (Stage::joins_itself) expose_item<Stage>(p, at(i)), seen++;
-    Stage::on(p, at(i), [&](auto& table, int64_t cell) { p.ground(table, cell); });
+    Stage::on(p, at(i), [&](auto& table, int64_t cell) {
+      if constexpr (requires { p.ground(table, cell); }) p.ground(table, cell);
+    });
   }
   if constexpr (Stage::joins_itself)
     for (int64_t i = seen; i-- > 0;) hide_item<Stage>(p, at(i));
