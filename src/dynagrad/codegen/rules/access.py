@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from ...plan.model import Passes, TableLayout
 from ...plan.traits import bounded, has_axioms
 from ...rules.aggregators import AGGREGATORS
-from .combine import own_plus_name
-from .context import ClassContext
+from .context import ClassContext, own_plus_name
 
 
 def write_views(context: ClassContext) -> None:

@@ -10,12 +10,11 @@ from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableL
 from ...plan.rows.joins import RowJoins
 from ...plan.size import is_large, shares_joins
 from ...plan.traits import estimates, is_derived, is_external, is_facts, stored_order, traces
-from ...rules.aggregators import AGGREGATORS
+from ...rules.aggregators import AGGREGATORS, HeadKind
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import BeamDeclaration, Variable
 from ..cxx import Writer, comment, literal
-from .combine import copies, own_plus_name
 from .nests import NestWriter
 from .scope import Names, PatternScope
 from .shapes import Shapes
@@ -55,7 +54,7 @@ class ClassContext:
         self.types: dict[tuple[str, ...], str] = {}
         self.estimated = frozenset(key for s in plan.stages if estimates(plan, s) for key in s.keys)
         self.traced = frozenset(key for s in plan.stages if traces(plan, s) for key in s.keys)
-        self.nests: dict[tuple[int, int | None, bool], str] = {}  # the functions of nests that are written
+        self.nests: set[str] = set()  # the functions of nests that are written
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         row_joins = RowJoins.of(plan, self.large)
         self.elementwise, self.matrices = row_joins.elementwise, row_joins.matrices
@@ -189,15 +188,10 @@ class ClassContext:
 
     def nest(self, join: Join) -> str:
         """The function of a nest, which takes a visitor, the driver's cell if there is one, and arguments."""
-        place = join.rule.number, join.driver, join.from_head
-        if place not in self.nests:
+        name = self.name_of(join, "nest")
+        if name not in self.nests:
             out, writer = self.out, NestWriter(self.plan, self.names, join, self.out)
-            name = f"nest{len(self.nests) + 1}"
-            if join.from_head:
-                name = f"nest{join.rule.number}_for_{self.names.table[join.rule.head.key]}"
-            elif join.driver is not None:
-                name = self.drive_name(join, "nest")
-            self.nests[place] = name
+            self.nests.add(name)
             with out.aside(1) as body:
                 writer.write()
             given = ["const Visitor& visit", *(["int64_t cell"] if join.driver is not None else [])]
@@ -205,7 +199,7 @@ class ClassContext:
             out.line("template <class Visitor>")
             head = f"DYNAGRAD_RULE void {name}({', '.join([*given, *(f'int32_t {a}' for a in writer.arguments)])})"
             out.function(head, body)
-        return self.nests[place]
+        return name
 
     def row_parameters(self, join: Join, writer: JoinWriter) -> str:
         """The parameters of such a function."""
@@ -252,3 +246,32 @@ def _sign(number: int, first: bool) -> str:
 def level_type(stage: Stage) -> str:
     """The C++ type of a stage's levels: one form fits 64 bits, several together may not."""
     return "int64_t" if len(stage.forms) < 2 else "__int128"
+
+
+# Copies of a fact join by the aggregator of their predicate, also where a semiring was recognised, so that recognition
+# does not change the meaning of a program.
+
+_COPIES = {HeadKind.SUM: "", HeadKind.SHIFT: "semiring::times(a, b)"}
+
+
+def copies(kind: HeadKind, aggregator: str) -> str:
+    """The C++ expression that joins two copies of a fact, by a kind of the semirings' `copies`; empty for its plus."""
+    return _COPIES.get(kind, AGGREGATORS[aggregator].jets)
+
+
+_NAMES = {
+    "+=": "sum",
+    "log+=": "log_sum",
+    "*=": "product",
+    "max=": "greatest",
+    "min=": "least",
+    "|=": "any",
+    "&=": "all",
+    "=": "last",
+}
+_OWN = {body: f"plus_{name}" for key, name in _NAMES.items() for body in (AGGREGATORS[key].plus, AGGREGATORS[key].jets)}
+
+
+def own_plus_name(body: str) -> str:
+    """The name of the function with one of the aggregators' expressions; empty for none."""
+    return _OWN[body] if body else ""

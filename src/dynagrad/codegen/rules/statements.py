@@ -12,6 +12,7 @@ It is long because the steps of a join and the update of its head share what was
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,10 +20,10 @@ from ...plan.model import Join, Plan, TableLayout
 from ...plan.nest import Access, Loop, Operation
 from ...plan.right_sides import factors, has_poles, numbers, product_order
 from ...plan.traits import is_facts, may_excuse, sweeps
+from ...rules.aggregators import AGGREGATORS
 from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Variable
-from ..cxx import Writer, comment
-from .combine import compared_with_zero
+from ..cxx import Writer, comment, literal
 from .functions import Code
 from .nests import NestWriter
 from .scope import Names
@@ -252,7 +253,8 @@ class JoinWriter(NestWriter):
         self.out.close()
 
     def _excuse(self, table: TableLayout, name: str, value: str, texts: Sequence[str]) -> str:
-        """Sets the flags of the head where a contribution is infinite because an antecedent is, see `combine.py`;
+        """Sets the flags of the head where a contribution is infinite because an antecedent is, see `overflowed` in
+        `running/item.hpp`;
         returns the contribution's name."""
         legal: list[list[str]] = []
         passed = []
@@ -405,3 +407,9 @@ class JoinWriter(NestWriter):
         self.out.line(f"const int64_t {to} = {head_name}.cell({stored});")
         shift = "0" if name == head_name else f"{name}.range[{table.arity - 1}].low - {low}"
         return name, row, head_name, to, shift
+
+
+def compared_with_zero(table: TableLayout, value: str, operator: str) -> str:
+    """The test that an infinite value is (`==`) or is not (`!=`) the aggregator's zero; empty where that is finite."""
+    nothing = AGGREGATORS[table.aggregator].zero
+    return f"semiring::primal({value}) {operator} {literal(nothing, operand=False)}" if math.isinf(nothing) else ""

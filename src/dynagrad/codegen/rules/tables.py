@@ -22,13 +22,12 @@ from ...plan.traits import (
 )
 from ...rules.syntax import Variable
 from .access import write_views
-from .combine import own_plus_name
-from .context import ClassContext, level_type
-from .members import (
+from .context import ClassContext, level_type, own_plus_name
+from .members import members_of
+from .traits import (
     PROGRAM_TRAITS,
     ROW_TRAITS,
     constants,
-    members_of,
     parts_of,
     shares_types,
     write_stage_traits,
@@ -180,7 +179,7 @@ def write_table(context: ClassContext, table: TableLayout, account: str, scope: 
         if shared:
             out.line("const int32_t number, stage;")
             opened += ["number(n)", "stage(s)"]
-            for part in parts_of(context, table):
+            for part in parts_of(context.plan, context.plan.stage_of[table.key]):
                 out.line(f"void* {part} = nullptr;", "that of its stage")
         else:
             number = f"number = {table.number}"
@@ -305,7 +304,7 @@ def _open(context: ClassContext, table: TableLayout) -> None:
         if table.updates:
             out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &{name}.nothing;")
         if shares_types(context, stage):
-            for part in parts_of(context, table):
+            for part in parts_of(context.plan, context.plan.stage_of[table.key]):
                 out.line(f"{name}.{part} = &{part}{stage.number};")
         for index in context.by_key.get(table.key, ()):
             out.line(f"{name}.by{index.number}.open();")

@@ -13,9 +13,8 @@ from ....plan.traits import goes_back_together, head_kind, keeps_total, posterio
 from ....rules.aggregators import HeadKind
 from ....rules.semirings import SEMIRINGS
 from ...cxx import comment
-from ..combine import compared_with_zero
 from ..context import ClassContext
-from ..statements import JoinWriter
+from ..statements import JoinWriter, compared_with_zero
 from ..values import adjoints_cxx
 from .adjoints import update_adjoint
 from .resting import write_resting_adjoint

@@ -34,8 +34,8 @@ from ....plan.traits import (
 from ....rules.show import show
 from ...cxx import comment
 from ..context import ClassContext
-from ..members import live, types_of_tables
 from ..statements import arguments_of
+from ..traits import live, types_of_tables
 from .adjoints import write_clear, write_readers
 from .implicit import write_undo_component
 from .joins import BackWriter

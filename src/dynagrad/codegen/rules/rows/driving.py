@@ -15,15 +15,15 @@ from .elementwise import ElementwiseWriter
 from .matrix import MatrixWriter
 
 
-def write_driven(context: ClassContext, join: Join, prefix: str = "rule", *, often: str = "DYNAGRAD_RULE") -> None:
+def write_driven(context: ClassContext, join: Join, *, often: str = "DYNAGRAD_RULE") -> None:
     """Writes the function of a join that is driven by an antecedent.
 
     `often` says from how many places it is called, as `running/rows.hpp` has it.
     """
     assert join.driver is not None
     place = join.rule.number, join.driver
-    if context.shapes is not None and prefix == "rule":
-        context.functions[prefix, *place] = context.shapes.function(join)
+    if context.shapes is not None:
+        context.functions["rule", *place] = context.shapes.function(join)
         return
     context.join_comment(join)
     driver = join.rule.antecedents[join.driver].item
@@ -33,7 +33,7 @@ def write_driven(context: ClassContext, join: Join, prefix: str = "rule", *, oft
         if place in context.elementwise:
             return
     writer = JoinWriter(context.plan, context.names, join, context.out)
-    context.join_function(join, prefix, writer, often)
+    context.join_function(join, "rule", writer, often)
 
 
 def _write_row(context: ClassContext, join: Join) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from ....plan.model import TableLayout
 from ....plan.traits import holds_back, waits
 from ..context import ClassContext, level_type
-from ..members import types_of_tables
 from ..statements import arguments_of
+from ..traits import types_of_tables
 from .policies import declared_priority, holding_back
 
 

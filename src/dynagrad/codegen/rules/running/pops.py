@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from ....plan.model import Join, Stage, TableLayout
 from ....plan.traits import has_agenda, solves
 from ..context import ClassContext
-from ..members import driven, types_of_tables
 from ..rows.calling import ItemRow, write_row_call
 from ..rows.driving import write_driven
 from ..statements import JoinWriter, arguments_of
+from ..traits import driven, types_of_tables
 
 
 def write_joins(context: ClassContext, stage: Stage) -> None:

@@ -276,7 +276,17 @@ DYNAGRAD_RULE void hide(P& p, T& table, int64_t cell) {
   table.popped.clear(cell);
   if constexpr (T::has_indexes) unindex(p, table, cell, arguments_of(table, cell));
 }
-// Whether a value is infinite though nothing excuses it, see `codegen/rules/combine.py`.
+
+// In plain arithmetic facts may be infinite, and so may be values computed from them. An item that is infinite though
+// all its antecedents are finite overflowed, or is the log of zero: an error. An item whose value is the aggregator's
+// zero, such as a maximum over nothing possible, is not, unless a contribution overflowed to it, which bit 4 of the
+// item's flags says: one of finite antecedents, by a rule without a pole, or of one that is infinite and not excused. A
+// contribution that is infinite because an antecedent is *excuses* its head: it sets bit 1. Within a stage, where values
+// still change, that antecedent has to be excused in turn, or nothing without bit 4, so that two items of a cycle do not
+// excuse each other; if it is not, bit 2 says that the infinity came from it. `may_excuse` of `plan/traits.py` says
+// which tables have flags.
+//
+// Whether a value is infinite though nothing excuses it.
 template <class T>
 DYNAGRAD_ALWAYS bool overflowed(const T& table, int64_t cell, const typename T::Value& x) {
   using S = typename T::Semiring;

@@ -1,6 +1,6 @@
 // What tables, stages and programs are: constants by which the templates of `item.hpp` choose what they do.
 //
-// A class names those that are not as they are here; `codegen/rules/members.py` says when. What a program is stands in
+// A class names those that are not as they are here; `codegen/rules/traits.py` says when. What a program is stands in
 // `ChartBase`. Numbers of tables and stages are asked of an object: in programs of thousands of rules, tables that are
 // alike have one type. What follows of traits alone is here, too: an item's arguments, and how its values are compared.
 #pragma once
@@ -24,7 +24,7 @@ struct StageTraits {
   static constexpr bool rolls_back = false; // a pass back takes pops back one by one
   static constexpr bool pops_once = false;  // each item, which is final then
   static constexpr bool joins_itself = false;  // joins inside a level look up other items of it
-  static constexpr bool stable = false;     // items of its components are in lines, see `solving/blocks.hpp`
+  static constexpr bool in_lines = false;   // items that differ in a stable argument alone are one node, see `solving/blocks.hpp`
   static constexpr bool linear = false;     // its components are declared to be
   static constexpr bool newton = false;     // ... or to be solved by Newton's method
   static constexpr Priority priority = Priority::none;

@@ -9,7 +9,7 @@
 // Where a stage has a stable argument (`plan/analyses/stable.py`), a node of the graph stands for a *line*: all items that
 // differ in this argument alone. The one with the least value of it is explored and grounded for all.
 //
-// A stage is a type with traits (`codegen/rules/members.py`); `Stage::on(program, item, f)` calls f with the table of an
+// A stage is a type with traits (`codegen/rules/traits.py`); `Stage::on(program, item, f)` calls f with the table of an
 // item and its cell. A program has `explore` and `ground`, which visit the nests that an item drives
 // inside its level, for the tables whose items drive any.
 #pragma once
@@ -57,7 +57,7 @@ struct BlocksOf {
 };
 template <class Stage, class P>
 DYNAGRAD_ALWAYS auto& solver_of(P& p) {
-  if constexpr (Stage::stable) return Stage::blocks(p).columns;
+  if constexpr (Stage::in_lines) return Stage::blocks(p).columns;
   else return Stage::blocks(p).system;
 }
 
@@ -154,7 +154,7 @@ DYNAGRAD_FIRED int64_t waiting(P& p) {
   if (block.done()) return 0;
   if (!block.arranged) return block.items.size;
   const int64_t first = block.components[block.at].begin;
-  if constexpr (!Stage::stable) {
+  if constexpr (!Stage::in_lines) {
     return block.order.size - first;
   } else {
     int64_t count = 0;
@@ -228,9 +228,9 @@ DYNAGRAD_FIRED void solve(P& p, int64_t begin, int64_t count) {
     if constexpr (Stage::linear) system.must_be_linear = true;
     if constexpr (Stage::newton) system.always_newton = true;
     int64_t m = 1;
-    if constexpr (Stage::stable) m = open_columns<Stage>(p, count, node);
+    if constexpr (Stage::in_lines) m = open_columns<Stage>(p, count, node);
     const auto item = [&](int64_t i, int64_t j) {
-      if constexpr (Stage::stable) return item_of<Stage>(p, node(i), solver.column[j]);
+      if constexpr (Stage::in_lines) return item_of<Stage>(p, node(i), solver.column[j]);
       else return node(i);
     };
     const auto each = [&](auto f) {
@@ -249,7 +249,7 @@ DYNAGRAD_FIRED void solve(P& p, int64_t begin, int64_t count) {
     ground_all<Stage>(p, count, node);
     const Solved how = p.halt ? Solved::halted : solver.solve();
     const auto failing = [&] {
-      if constexpr (Stage::stable) return item_of<Stage>(p, node(0), solver.column[solver.failing]);
+      if constexpr (Stage::in_lines) return item_of<Stage>(p, node(0), solver.column[solver.failing]);
       else return node(0);
     };
     if (how != Solved::fine && how != Solved::near_critical) {
@@ -260,7 +260,7 @@ DYNAGRAD_FIRED void solve(P& p, int64_t begin, int64_t count) {
       Handle h = failing();
       if (status_of(how) == diverges) {
         for (int64_t k = 0; k < system.cycle.size; k++) {
-          if constexpr (Stage::stable) p.cycle.push(item_of<Stage>(p, node(system.cycle[k]), solver.column[solver.failing]));
+          if constexpr (Stage::in_lines) p.cycle.push(item_of<Stage>(p, node(system.cycle[k]), solver.column[solver.failing]));
           else p.cycle.push(node(system.cycle[k]));
         }
         p.report.radius = system.radius;
@@ -281,7 +281,7 @@ DYNAGRAD_FIRED void solve(P& p, int64_t begin, int64_t count) {
     });
     if constexpr (P::keeps_tape)
       if (p.recording) blocks.solved.push({p.tape.pops.size, count * m, m, how == Solved::near_critical});
-    if constexpr (Stage::stable) solver.close();
+    if constexpr (Stage::in_lines) solver.close();
     p.solving.items += count, p.solving.count = 0;
   }
 }
@@ -303,7 +303,7 @@ DYNAGRAD_FIRED void step(P& p) {
   bool cut = false;  // a stop between two items of a line is no stop inside a pop
   const auto take = [&](Handle h) {
     Stage::on(p, h, [&](auto& table, int64_t cell) {
-      if constexpr (Stage::stable)
+      if constexpr (Stage::in_lines)
         if (!table.seen.test(cell)) return;
       pop(p, table, cell);
       blocks.reached = blocks.reached || (kept.until_table == (int64_t)table_of(h) && kept.until_cell == cell);
@@ -313,7 +313,7 @@ DYNAGRAD_FIRED void step(P& p) {
   for (int64_t i = component.begin; i < end && !p.halt; i++) {
     const uint32_t node = block.order[i];
     p.solving.leads_out = leads_out<Stage>(block, node);
-    if constexpr (Stage::stable) {
+    if constexpr (Stage::in_lines) {
       if (component.cyclic) blocks.column = 0;
       while (blocks.column < Stage::width(p) && !p.halt) {
         if (!component.cyclic && p.spend(1)) break;
@@ -324,7 +324,7 @@ DYNAGRAD_FIRED void step(P& p) {
     }
   }
   p.settings = kept;
-  if constexpr (Stage::stable) {
+  if constexpr (Stage::in_lines) {
     if (cut) p.report.partial = 1;
     if (p.halt && blocks.column < Stage::width(p)) return;  // the rest of the line is still to come
     blocks.column = 0;
