@@ -54,8 +54,9 @@ def write_program(context: ClassContext) -> None:
             _write_outside(context, table)
     for table in context.derived:
         write_each_index(context, table)
-    write_on_items(context)
-    write_restore(context)
+    if any(context.by_key.get(table.key) for table in context.derived):  # else items are their values alone
+        write_on_items(context)
+        write_restore(context)
     for join in plan.collects:
         _write_rule(context, join)
         context.nest(join)

@@ -108,12 +108,12 @@ def write_on_items(context: ClassContext) -> None:
     """`on_items`: calls a function with a table of items, by its number."""
     out = context.out
     out.line(f"static constexpr int64_t most_tables = {len(context.plan.tables)};")
-    with out.block("template <class F> void on_items(int64_t table, F&& f)"):
+    with out.block("template <class F> DYNAGRAD_ALWAYS void on_items(int64_t table, F&& f)"):
         out.switch("table", {t.number: [f"f({context.names.table[t.key]});"] for t in context.derived}, known=False)
 
 
 def _on_facts(context: ClassContext) -> None:
     """`on_facts`: calls a function with a table of facts, as it is and as it was."""
     names = {t.number: context.names.table[t.key] for t in context.facts}
-    with context.out.block("template <class F> void on_facts(int64_t table, F&& f)"):
+    with context.out.block("template <class F> DYNAGRAD_ALWAYS void on_facts(int64_t table, F&& f)"):
         context.out.switch("table", {n: [f"f({name}, old_{name});"] for n, name in names.items()}, known=False)

@@ -20,43 +20,43 @@
 
 namespace dynagrad {
 
-inline double as_double(uint64_t w) { double d; memcpy(&d, &w, 8); return d; }
-inline uint64_t as_word(double d) { uint64_t w; memcpy(&w, &d, 8); return w; }
+DYNAGRAD_ALWAYS double as_double(uint64_t w) { double d; memcpy(&d, &w, 8); return d; }
+DYNAGRAD_ALWAYS uint64_t as_word(double d) { uint64_t w; memcpy(&w, &d, 8); return w; }
 
 struct Real {
   using Value = double;
   static constexpr int words = 1;
   static constexpr bool selective = false, flat = true, zero_bytes = true;
-  static Value zero() { return 0; }
-  static Value one() { return 1; }
-  static Value plus(Value a, Value b) { return a + b; }
-  static Value times(Value a, Value b) { return a * b; }
-  static Value read(const uint64_t* w) { return as_double(*w); }
-  static void write(Value v, uint64_t* w) { *w = as_word(v); }
-  static bool better(Value, Value) { return false; }
-  static double size(Value, Value update, Value) { return fabs(update); }
+  DYNAGRAD_ALWAYS static Value zero() { return 0; }
+  DYNAGRAD_ALWAYS static Value one() { return 1; }
+  DYNAGRAD_ALWAYS static Value plus(Value a, Value b) { return a + b; }
+  DYNAGRAD_ALWAYS static Value times(Value a, Value b) { return a * b; }
+  DYNAGRAD_ALWAYS static Value read(const uint64_t* w) { return as_double(*w); }
+  DYNAGRAD_ALWAYS static void write(Value v, uint64_t* w) { *w = as_word(v); }
+  DYNAGRAD_ALWAYS static bool better(Value, Value) { return false; }
+  DYNAGRAD_ALWAYS static double size(Value, Value update, Value) { return fabs(update); }
   static bool negligible(Value update, Value now, double tolerance) { return fabs(update) <= tolerance * fabs(now); }
-  static bool same(Value a, Value b) { return a == b; }
-  static bool valid(Value v) { return isfinite(v); }
-  static bool tiny(Value v) { return fabs(v) < 2.2250738585072014e-308; }
+  DYNAGRAD_ALWAYS static bool same(Value a, Value b) { return a == b; }
+  DYNAGRAD_ALWAYS static bool valid(Value v) { return isfinite(v); }
+  DYNAGRAD_ALWAYS static bool tiny(Value v) { return fabs(v) < 2.2250738585072014e-308; }
 
   using Adjoint = double;
   static constexpr int adjoint_words = 1;
-  static double primal(Value v) { return v; }
-  static Value constant(double x) { return x; }
-  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
-  static Adjoint scale(Adjoint g, Value x) { return g * x; }
-  static bool nothing(Adjoint g) { return g == 0; }
-  static bool sound(Adjoint g) { return isfinite(g); }
-  static Adjoint start(const uint64_t* cotangent, Value) { return as_double(*cotangent); }
-  static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
+  DYNAGRAD_ALWAYS static double primal(Value v) { return v; }
+  DYNAGRAD_ALWAYS static Value constant(double x) { return x; }
+  DYNAGRAD_ALWAYS static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
+  DYNAGRAD_ALWAYS static Adjoint scale(Adjoint g, Value x) { return g * x; }
+  DYNAGRAD_ALWAYS static bool nothing(Adjoint g) { return g == 0; }
+  DYNAGRAD_ALWAYS static bool sound(Adjoint g) { return isfinite(g); }
+  DYNAGRAD_ALWAYS static Adjoint start(const uint64_t* cotangent, Value) { return as_double(*cotangent); }
+  DYNAGRAD_ALWAYS static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 
 // Plain arithmetic: a predicate's own aggregator takes the place of plus.
 struct Plain : Real {
-  static bool valid(Value v) { return !isnan(v); }
-  static Value minus(Value a, Value b) { return a - b; }
-  static Value over(Value a, Value b) { return a / b; }
+  DYNAGRAD_ALWAYS static bool valid(Value v) { return !isnan(v); }
+  DYNAGRAD_ALWAYS static Value minus(Value a, Value b) { return a - b; }
+  DYNAGRAD_ALWAYS static Value over(Value a, Value b) { return a / b; }
   // The log of the sum of two weights that are given by their logs, and what a log weight x has of the adjoint of such a
   // sum: its share of the weight. A sum of nothing but zeros has no shares. What rounding took from a large log is its
   // `rest`, without which shares of it would not sum to one.
@@ -97,15 +97,15 @@ struct Log {
   static constexpr int64_t most = (int64_t)1 << 56;  // of an exponent's size, so that those of a rule's factors add up
   static constexpr double near = 177;  // logs of this size have exponent zero
   static constexpr double unit = 177.445678223346, unit_rest = 5.936759843446527e-15;  // 256 ln 2, in two parts
-  static Value zero() { return {0, 0}; }
-  static Value one() { return {1, 0}; }
+  DYNAGRAD_ALWAYS static Value zero() { return {0, 0}; }
+  DYNAGRAD_ALWAYS static Value one() { return {1, 0}; }
   static constexpr double far_log = 0x1p58, far = 0x1p800, mark = 0x1p900;
   static constexpr int64_t far_exponent = (int64_t)1 << 62;
-  static bool is_far(int64_t e) { return e > far_exponent || e < -far_exponent; }
-  static bool is_far(const Value& v) { return is_far(v.e); }
+  DYNAGRAD_ALWAYS static bool is_far(int64_t e) { return e > far_exponent || e < -far_exponent; }
+  DYNAGRAD_ALWAYS static bool is_far(const Value& v) { return is_far(v.e); }
   static double far_log_of(int64_t e) { return e < 0 ? -as_double((uint64_t)-e) : as_double((uint64_t)e); }
   // One, with the exponent of other weights.
-  static Value unit_of(int64_t e) { return {is_far(e) ? mark : 1, e}; }
+  DYNAGRAD_ALWAYS static Value unit_of(int64_t e) { return {is_far(e) ? mark : 1, e}; }
   // A factor, of either sign, times the exponential of x + rest. Digits that the log has not are digits of the factor,
   // while it has room for them.
   DYNAGRAD_ONCE static Value far_of(double factor, double x, double rest) {
@@ -140,7 +140,7 @@ struct Log {
     if (adjoint && is_far(a) && is_far(b) && fabs(sum) < 0x1p-46 * fabs(x)) return far_of(f * g, 0, 0);
     return far_of(f * g, sum, isfinite(sum) ? (x - (sum - back)) + (y - back) : 0);
   }
-  static Value far_inverse(const Value& v) { return {mark * (mark / v.m), -v.e}; }
+  DYNAGRAD_ALWAYS static Value far_inverse(const Value& v) { return {mark * (mark / v.m), -v.e}; }
   // The sum of two weights, where one is far.
   DYNAGRAD_ONCE static Value far_plus(Value a, Value b) {
     if (a.e == b.e) return far_of(a.m / mark + b.m / mark, far_log_of(a.e), 0);
@@ -241,9 +241,9 @@ struct Log {
     if (__builtin_expect(is_far(v), 0)) return far_log_of(v.e) + log(v.m / mark);
     return v.m == 0 ? -INFINITY : (double)v.e * unit + (log(v.m) + (double)v.e * unit_rest);
   }
-  static void write(Value v, uint64_t* w) { *w = as_word(out(v)); }
-  static bool better(Value, Value) { return false; }
-  static double size(Value, Value update, Value) { return out(update); }
+  DYNAGRAD_ALWAYS static void write(Value v, uint64_t* w) { *w = as_word(out(v)); }
+  DYNAGRAD_ALWAYS static bool better(Value, Value) { return false; }
+  DYNAGRAD_ALWAYS static double size(Value, Value update, Value) { return out(update); }
   static bool negligible(Value update, Value now, double tolerance) {
     if (update.m == 0) return true;
     const int64_t gap = now.e - update.e;
@@ -251,15 +251,17 @@ struct Log {
     if (gap > 3) return tolerance > 0;
     return ldexp(update.m, (int)(-256 * gap)) <= tolerance * now.m;
   }
-  static bool same(Value a, Value b) { return a.m == b.m && a.e == b.e; }
-  static bool valid(Value v) { return isfinite(v.m) && ((v.e <= most && v.e >= -most) || far_and_finite(v.e)); }
-  static bool far_and_finite(int64_t e) { return is_far(e) && isfinite(far_log_of(e)); }
-  static bool tiny(Value) { return false; }
+  DYNAGRAD_ALWAYS static bool same(Value a, Value b) { return a.m == b.m && a.e == b.e; }
+  DYNAGRAD_ALWAYS static bool valid(Value v) {
+    return isfinite(v.m) && ((v.e <= most && v.e >= -most) || far_and_finite(v.e));
+  }
+  DYNAGRAD_ALWAYS static bool far_and_finite(int64_t e) { return is_far(e) && isfinite(far_log_of(e)); }
+  DYNAGRAD_ALWAYS static bool tiny(Value) { return false; }
 
   // Adjoints are with respect to the weight itself, and may be negative.
   using Adjoint = Value;
   static constexpr int adjoint_words = 1;
-  static double primal(Value v) { return out(v); }
+  DYNAGRAD_ALWAYS static double primal(Value v) { return out(v); }
   DYNAGRAD_ONCE static Adjoint signed_norm(double m, int64_t e) {
     if (m == 0) return zero();
     if (is_far(e)) return far_of(m / mark, far_log_of(e), 0);
@@ -290,8 +292,8 @@ struct Log {
     if (__builtin_expect(size >= small && size < big, 1)) return {m, g.e + x.e};
     return (is_far(g) | is_far(x)) ? far_times(g, x, true) : signed_norm(m, g.e + x.e);
   }
-  static bool nothing(Adjoint g) { return g.m == 0; }
-  static bool sound(Adjoint g) { return valid(g); }
+  DYNAGRAD_ALWAYS static bool nothing(Adjoint g) { return g.m == 0; }
+  DYNAGRAD_ALWAYS static bool sound(Adjoint g) { return valid(g); }
   // d log w = dw / w: the cotangent of the log of the root's weight, as one of the weight.
   static Adjoint start(const uint64_t* cotangent, Value root) {
     if (root.m == 0) return zero();
@@ -311,11 +313,11 @@ struct Log {
 // is divided by its weight once (`share`), when it is complete.
 struct Posterior {
   using Adjoint = double;
-  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
-  static bool nothing(Adjoint g) { return g == 0; }
-  static bool sound(Adjoint g) { return isfinite(g); }
+  DYNAGRAD_ALWAYS static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
+  DYNAGRAD_ALWAYS static bool nothing(Adjoint g) { return g == 0; }
+  DYNAGRAD_ALWAYS static bool sound(Adjoint g) { return isfinite(g); }
   static Adjoint start(const uint64_t* cotangent, Log::Value root) { return root.m == 0 ? 0 : as_double(*cotangent); }
-  static void finish(Adjoint g, Log::Value, uint64_t* w) { *w = as_word(g); }
+  DYNAGRAD_ALWAYS static void finish(Adjoint g, Log::Value, uint64_t* w) { *w = as_word(g); }
   static Log::Value share(Adjoint g, Log::Value x) {
     if (g == 0 || x.m == 0) return Log::zero();
     const double m = g / x.m, size = fabs(m);
@@ -342,68 +344,68 @@ struct Selective {
   using Value = double;
   static constexpr int words = 1;
   static constexpr bool selective = true, flat = false, zero_bytes = false;
-  static Value one() { return 0; }
+  DYNAGRAD_ALWAYS static Value one() { return 0; }
   // A sum, where `worst` is the zero; how good a number is, for an order of pops.
   DYNAGRAD_ALWAYS static Value sum(Value a, Value b, Value worst) {
     const double c = a + b;
     return __builtin_expect(c == worst, 0) && a != worst && b != worst ? NAN : c;
   }
-  static double rank(double x) { return __builtin_expect(x == x, 1) ? x : -INFINITY; }
+  DYNAGRAD_ALWAYS static double rank(double x) { return __builtin_expect(x == x, 1) ? x : -INFINITY; }
   // Whether a is better, of two numbers of which none is better by comparison.
   DYNAGRAD_ALWAYS static bool better_apart(Value a, Value b, bool no_better, Value worst) {
     return __builtin_expect(!no_better, 0) && (a == a ? a != worst : b == worst);
   }
-  static Value read(const uint64_t* w) { return as_double(*w); }
-  static void write(Value v, uint64_t* w) { *w = as_word(v); }
-  static bool negligible(Value, Value, double) { return false; }
-  static bool tiny(Value) { return false; }
+  DYNAGRAD_ALWAYS static Value read(const uint64_t* w) { return as_double(*w); }
+  DYNAGRAD_ALWAYS static void write(Value v, uint64_t* w) { *w = as_word(v); }
+  DYNAGRAD_ALWAYS static bool negligible(Value, Value, double) { return false; }
+  DYNAGRAD_ALWAYS static bool tiny(Value) { return false; }
 
   // Along the derivation that won, a value is a sum: every partial derivative is one.
   using Adjoint = double;
   static constexpr int adjoint_words = 1;
-  static double primal(Value v) { return v; }
-  static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
-  static Adjoint scale(Adjoint g, Value) { return g; }
-  static bool nothing(Adjoint g) { return g == 0; }
-  static bool sound(Adjoint g) { return isfinite(g); }
+  DYNAGRAD_ALWAYS static double primal(Value v) { return v; }
+  DYNAGRAD_ALWAYS static Adjoint gather(Adjoint a, Adjoint b) { return a + b; }
+  DYNAGRAD_ALWAYS static Adjoint scale(Adjoint g, Value) { return g; }
+  DYNAGRAD_ALWAYS static bool nothing(Adjoint g) { return g == 0; }
+  DYNAGRAD_ALWAYS static bool sound(Adjoint g) { return isfinite(g); }
   // A root that is the zero stays what it is, whatever its derivations weigh: its derivatives are zero.
   static Adjoint start(const uint64_t* cotangent, Value root) { return isfinite(root) ? as_double(*cotangent) : 0; }
-  static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
+  DYNAGRAD_ALWAYS static void finish(Adjoint g, Value, uint64_t* w) { *w = as_word(g); }
 };
 
 struct Viterbi : Selective {
-  static Value zero() { return -INFINITY; }
-  static Value times(Value a, Value b) { return sum(a, b, -INFINITY); }
-  static Value plus(Value a, Value b) { return better(b, a) ? b : a; }
-  static bool better(Value a, Value b) { return a > b || better_apart(a, b, a <= b, -INFINITY); }
-  static double size(Value, Value, Value now) { return rank(now); }
-  static bool valid(Value v) { return v < INFINITY; }
+  DYNAGRAD_ALWAYS static Value zero() { return -INFINITY; }
+  DYNAGRAD_ALWAYS static Value times(Value a, Value b) { return sum(a, b, -INFINITY); }
+  DYNAGRAD_ALWAYS static Value plus(Value a, Value b) { return better(b, a) ? b : a; }
+  DYNAGRAD_ALWAYS static bool better(Value a, Value b) { return a > b || better_apart(a, b, a <= b, -INFINITY); }
+  DYNAGRAD_ALWAYS static double size(Value, Value, Value now) { return rank(now); }
+  DYNAGRAD_ALWAYS static bool valid(Value v) { return v < INFINITY; }
 };
 
 struct Tropical : Selective {
-  static Value zero() { return INFINITY; }
-  static Value times(Value a, Value b) { return sum(a, b, INFINITY); }
-  static Value plus(Value a, Value b) { return better(b, a) ? b : a; }
-  static bool better(Value a, Value b) { return a < b || better_apart(a, b, a >= b, INFINITY); }
-  static double size(Value, Value, Value now) { return rank(-now); }
-  static bool valid(Value v) { return v > -INFINITY; }
+  DYNAGRAD_ALWAYS static Value zero() { return INFINITY; }
+  DYNAGRAD_ALWAYS static Value times(Value a, Value b) { return sum(a, b, INFINITY); }
+  DYNAGRAD_ALWAYS static Value plus(Value a, Value b) { return better(b, a) ? b : a; }
+  DYNAGRAD_ALWAYS static bool better(Value a, Value b) { return a < b || better_apart(a, b, a >= b, INFINITY); }
+  DYNAGRAD_ALWAYS static double size(Value, Value, Value now) { return rank(-now); }
+  DYNAGRAD_ALWAYS static bool valid(Value v) { return v > -INFINITY; }
 };
 
 struct Boolean {
   using Value = uint8_t;
   static constexpr int words = 1;
   static constexpr bool selective = true, flat = false, zero_bytes = true;
-  static Value zero() { return 0; }
-  static Value one() { return 1; }
-  static Value plus(Value a, Value b) { return a | b; }
-  static Value times(Value a, Value b) { return a & b; }
-  static Value read(const uint64_t* w) { return as_double(*w) != 0; }
-  static void write(Value v, uint64_t* w) { *w = as_word(v); }
-  static bool better(Value a, Value b) { return a > b; }
-  static double size(Value, Value, Value) { return 0; }
-  static bool negligible(Value, Value, double) { return false; }
-  static bool valid(Value) { return true; }
-  static bool tiny(Value) { return false; }
+  DYNAGRAD_ALWAYS static Value zero() { return 0; }
+  DYNAGRAD_ALWAYS static Value one() { return 1; }
+  DYNAGRAD_ALWAYS static Value plus(Value a, Value b) { return a | b; }
+  DYNAGRAD_ALWAYS static Value times(Value a, Value b) { return a & b; }
+  DYNAGRAD_ALWAYS static Value read(const uint64_t* w) { return as_double(*w) != 0; }
+  DYNAGRAD_ALWAYS static void write(Value v, uint64_t* w) { *w = as_word(v); }
+  DYNAGRAD_ALWAYS static bool better(Value a, Value b) { return a > b; }
+  DYNAGRAD_ALWAYS static double size(Value, Value, Value) { return 0; }
+  DYNAGRAD_ALWAYS static bool negligible(Value, Value, double) { return false; }
+  DYNAGRAD_ALWAYS static bool valid(Value) { return true; }
+  DYNAGRAD_ALWAYS static bool tiny(Value) { return false; }
 };
 
 // Whole numbers in the machine's widest integer. What does not fit becomes `overflow`, which every operation keeps
@@ -413,8 +415,8 @@ struct Count {
   static constexpr int words = 2;
   static constexpr bool selective = false, flat = false, zero_bytes = true;
   static constexpr Value overflow = ~(Value)0;
-  static Value zero() { return 0; }
-  static Value one() { return 1; }
+  DYNAGRAD_ALWAYS static Value zero() { return 0; }
+  DYNAGRAD_ALWAYS static Value one() { return 1; }
   static Value plus(Value a, Value b) {
     if (a == overflow || b == overflow) return overflow;
     Value c;
@@ -426,14 +428,14 @@ struct Count {
     Value c;
     return __builtin_mul_overflow(a, b, &c) ? overflow : c;
   }
-  static Value read(const uint64_t* w) { return (Value)w[1] << 64 | w[0]; }
-  static void write(Value v, uint64_t* w) { w[0] = (uint64_t)v, w[1] = (uint64_t)(v >> 64); }
-  static bool better(Value, Value) { return false; }
-  static double size(Value, Value, Value) { return 0; }
-  static bool negligible(Value update, Value, double) { return update == 0; }
-  static bool same(Value a, Value b) { return a == b; }
-  static bool valid(Value v) { return v != overflow; }
-  static bool tiny(Value) { return false; }
+  DYNAGRAD_ALWAYS static Value read(const uint64_t* w) { return (Value)w[1] << 64 | w[0]; }
+  DYNAGRAD_ALWAYS static void write(Value v, uint64_t* w) { w[0] = (uint64_t)v, w[1] = (uint64_t)(v >> 64); }
+  DYNAGRAD_ALWAYS static bool better(Value, Value) { return false; }
+  DYNAGRAD_ALWAYS static double size(Value, Value, Value) { return 0; }
+  DYNAGRAD_ALWAYS static bool negligible(Value update, Value, double) { return update == 0; }
+  DYNAGRAD_ALWAYS static bool same(Value a, Value b) { return a == b; }
+  DYNAGRAD_ALWAYS static bool valid(Value v) { return v != overflow; }
+  DYNAGRAD_ALWAYS static bool tiny(Value) { return false; }
 };
 
 // Pairs (p, r) with r a vector of D numbers: dual numbers under their other name.
@@ -456,8 +458,8 @@ struct Expectation {
     return c;
   }
   static Value read(const uint64_t* w) { Value v; memcpy(&v, w, sizeof v); return v; }
-  static void write(const Value& v, uint64_t* w) { memcpy(w, &v, sizeof v); }
-  static bool better(const Value&, const Value&) { return false; }
+  DYNAGRAD_ALWAYS static void write(const Value& v, uint64_t* w) { memcpy(w, &v, sizeof v); }
+  DYNAGRAD_ALWAYS static bool better(const Value&, const Value&) { return false; }
   static double size(const Value&, const Value& update, const Value&) {
     double s = fabs(update.p);
     for (int i = 0; i < D; i++) s += fabs(update.r[i]);
@@ -469,27 +471,27 @@ struct Expectation {
       if (fabs(update.r[i]) > tolerance * (fabs(now.r[i]) + fabs(now.p))) return false;
     return true;
   }
-  static bool same(const Value& a, const Value& b) { return !memcmp(&a, &b, sizeof a); }
+  DYNAGRAD_ALWAYS static bool same(const Value& a, const Value& b) { return !memcmp(&a, &b, sizeof a); }
   static bool valid(const Value& v) {
     bool fine = isfinite(v.p);
     for (int i = 0; i < D; i++) fine = fine && isfinite(v.r[i]);
     return fine;
   }
-  static bool tiny(const Value&) { return false; }
+  DYNAGRAD_ALWAYS static bool tiny(const Value&) { return false; }
 
   using Adjoint = Value;
   static constexpr int adjoint_words = 1 + D;
-  static double primal(const Value& v) { return v.p; }
-  static Adjoint gather(const Adjoint& a, const Adjoint& b) { return plus(a, b); }
-  static Adjoint scale(const Adjoint& g, const Value& x) { return times(g, x); }
+  DYNAGRAD_ALWAYS static double primal(const Value& v) { return v.p; }
+  DYNAGRAD_ALWAYS static Adjoint gather(const Adjoint& a, const Adjoint& b) { return plus(a, b); }
+  DYNAGRAD_ALWAYS static Adjoint scale(const Adjoint& g, const Value& x) { return times(g, x); }
   static bool nothing(const Adjoint& g) {
     bool none = g.p == 0;
     for (int i = 0; i < D; i++) none = none && g.r[i] == 0;
     return none;
   }
-  static bool sound(const Adjoint& g) { return valid(g); }
-  static Adjoint start(const uint64_t* cotangent, const Value&) { return read(cotangent); }
-  static void finish(const Adjoint& g, const Value&, uint64_t* w) { write(g, w); }
+  DYNAGRAD_ALWAYS static bool sound(const Adjoint& g) { return valid(g); }
+  DYNAGRAD_ALWAYS static Adjoint start(const uint64_t* cotangent, const Value&) { return read(cotangent); }
+  DYNAGRAD_ALWAYS static void finish(const Adjoint& g, const Value&, uint64_t* w) { write(g, w); }
 };
 
 }  // namespace dynagrad

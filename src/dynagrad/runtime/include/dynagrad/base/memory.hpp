@@ -18,7 +18,7 @@
 namespace dynagrad {
 struct Here {};
 }  // namespace dynagrad
-inline void* operator new(size_t, void* where, dynagrad::Here) noexcept { return where; }
+DYNAGRAD_ALWAYS void* operator new(size_t, void* where, dynagrad::Here) noexcept { return where; }
 
 namespace dynagrad {
 
@@ -334,8 +334,8 @@ struct Array {
   Array& operator=(const Array&) = delete;
   DYNAGRAD_ALWAYS ~Array() { Blocks::give((void*)data); }
 
-  const T* begin() const { return data; }
-  const T* end() const { return data + size; }
+  DYNAGRAD_ALWAYS const T* begin() const { return data; }
+  DYNAGRAD_ALWAYS const T* end() const { return data + size; }
   void release() {
     Blocks::give((void*)data);
     data = nullptr;
@@ -372,7 +372,7 @@ struct Array {
     zeros(n);
     repeat((void*)data, n, &with, (int64_t)sizeof(T));
   }
-  void reserve(int64_t n) {
+  DYNAGRAD_ALWAYS void reserve(int64_t n) {
     if (n > capacity) grow(n);
   }
   __attribute__((noinline)) void grow(int64_t n) {
@@ -387,7 +387,7 @@ struct Array {
     for (int64_t i = size; i < n; i++) data[i] = with;
     size = n;
   }
-  void clear() { size = 0; }
+  DYNAGRAD_ALWAYS void clear() { size = 0; }
   // Elements and room change places; what they are charged to does not.
   void swap(Array& other) {
     T* const d = data;
@@ -406,21 +406,24 @@ DYNAGRAD_KNOWN void Array<uint32_t>::grow(int64_t);
 DYNAGRAD_KNOWN void Array<int64_t>::grow(int64_t);
 DYNAGRAD_KNOWN void Array<uint64_t>::grow(int64_t);
 DYNAGRAD_KNOWN void Array<double>::grow(int64_t);
+DYNAGRAD_KNOWN void Array<uint8_t>::grow(int64_t);
+DYNAGRAD_KNOWN void Array<uint8_t>::resize(int64_t, uint8_t);
+DYNAGRAD_KNOWN void Array<uint32_t>::resize(int64_t, uint32_t);
 #endif
 
 // An entry of an array that grows with a hash table.
 template <class T>
-inline T& grown(Array<T>& array, int64_t cell, T otherwise) {
+DYNAGRAD_ALWAYS T& grown(Array<T>& array, int64_t cell, T otherwise) {
   if (__builtin_expect(cell >= array.size, 0)) array.resize(cell + cell / 2 + 64, otherwise);
   return array[cell];
 }
 
 // An entry of flags that are only there once somebody set one.
-inline uint8_t flags_of(const Array<uint8_t>& flags, int64_t cell) { return cell < flags.size ? flags[cell] : 0; }
-inline double rest_of(const Array<double>& rests, int64_t cell) { return cell < rests.size ? rests[cell] : 0; }
+DYNAGRAD_ALWAYS uint8_t flags_of(const Array<uint8_t>& flags, int64_t cell) { return cell < flags.size ? flags[cell] : 0; }
+DYNAGRAD_ALWAYS double rest_of(const Array<double>& rests, int64_t cell) { return cell < rests.size ? rests[cell] : 0; }
 
 // Sets a flag of an array that grows with a hash table; whether it was not set before.
-inline bool first_time(Array<uint8_t>& flags, int64_t cell) {
+DYNAGRAD_ALWAYS bool first_time(Array<uint8_t>& flags, int64_t cell) {
   uint8_t& flag = grown(flags, cell, (uint8_t)0);
   const bool first = !flag;
   flag = 1;
@@ -431,7 +434,7 @@ inline bool first_time(Array<uint8_t>& flags, int64_t cell) {
 struct Bits {
   Array<uint8_t> bytes;
   DYNAGRAD_ALWAYS explicit Bits(Account* a) : bytes(a) {}
-  void zeros(int64_t n) { bytes.zeros(n / 8 + 16); }
+  DYNAGRAD_ALWAYS void zeros(int64_t n) { bytes.zeros(n / 8 + 16); }
   DYNAGRAD_ALWAYS bool test(int64_t i) const { return bytes.data[i >> 3] >> (i & 7) & 1; }
   // Sets bit i; true if it was clear.
   DYNAGRAD_ALWAYS bool set(int64_t i) {
@@ -456,7 +459,7 @@ struct Bits {
     }
     return -1;
   }
-  void clear(int64_t i) { bytes.data[i >> 3] &= (uint8_t)~(1u << (i & 7)); }
+  DYNAGRAD_ALWAYS void clear(int64_t i) { bytes.data[i >> 3] &= (uint8_t)~(1u << (i & 7)); }
   // The 64 bits from bit i on, i a multiple of 8; of them the first n count.
   DYNAGRAD_ALWAYS uint64_t word(int64_t i, int64_t n) const {
     uint64_t w;

@@ -32,14 +32,14 @@ DYNAGRAD_RULE void rederive(P& p, T& table, const int32_t* a) {
 }
 
 template <class P>
-void change_step(P& p, int64_t step, int64_t number, const int32_t* rows, const uint64_t* words, int64_t count) {
+DYNAGRAD_ALWAYS void change_step(P& p, int64_t step, int64_t number, const int32_t* rows, const uint64_t* words, int64_t count) {
   using S = typename P::Semiring;
   const int64_t width = P::arity[number];
   p.halt = 0, p.budget = 0;
-  const auto each_mark = [&](auto f) {
+  const auto each_mark = [&](auto f) DYNAGRAD_INLINED {
     for (int64_t m = 0; m < p.marks.size && !p.halt; m++) {
       const Handle h = p.marks[m];
-      p.on_items(table_of(h), [&](auto& table) { f(table, cell_of(h)); });
+      p.on_items(table_of(h), [&](auto& table) DYNAGRAD_INLINED { f(table, cell_of(h)); });
     }
   };
   switch (step) {
@@ -84,7 +84,7 @@ void change_step(P& p, int64_t step, int64_t number, const int32_t* rows, const 
 
 // Replaces the rows of a fact table; until `settled`, the previous rows are its old ones.
 template <class P>
-void swap_facts(P& p, int64_t number, const FactTable* facts, const void* weights, int64_t settled) {
+DYNAGRAD_ALWAYS void swap_facts(P& p, int64_t number, const FactTable* facts, const void* weights, int64_t settled) {
   const auto* w = (const Weights<typename P::Semiring>*)weights;
   p.on_facts(number, [&](auto& now, auto& old) {
     old = now;

@@ -40,44 +40,44 @@ struct Entry {
 // The entry of a program P over a semiring S; what it does not have of a class is what ChartBase has.
 template <class P, class S>
 struct Entries {
-  static P* of(ChartBase* c) { return static_cast<P*>(c); }
-  static const P* of(const ChartBase* c) { return static_cast<const P*>(c); }
+  DYNAGRAD_ALWAYS static P* of(ChartBase* c) { return static_cast<P*>(c); }
+  DYNAGRAD_ALWAYS static const P* of(const ChartBase* c) { return static_cast<const P*>(c); }
 
   static void chart_open(ChartBase* c, World* w, FactTable* const* facts, void* const* weights, const uint64_t* constants) {
-    new ((void*)c, Here{}) P(w, facts, weights, constants);
+    DYNAGRAD_ONLY_CALL new ((void*)c, Here{}) P(w, facts, weights, constants);
   }
   static void chart_close(ChartBase* c) { of(c)->~P(); }
-  static void run(ChartBase* c) { of(c)->run(); }
+  static void run(ChartBase* c) { DYNAGRAD_ONLY_CALL of(c)->run(); }
   static void change(ChartBase* c, int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
-    of(c)->change(step, table, rows, words, n);
+    DYNAGRAD_ONLY_CALL of(c)->change(step, table, rows, words, n);
   }
   static void swap(ChartBase* c, int64_t table, const FactTable* facts, const void* weights, int64_t settled) {
-    of(c)->swap(table, facts, weights, settled);
+    DYNAGRAD_ONLY_CALL of(c)->swap(table, facts, weights, settled);
   }
   static bool restore(ChartBase* c, int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds,
                       int64_t n) {
-    return of(c)->restore(table, rows, words, bounds, n);
+    DYNAGRAD_ONLY_CALL return of(c)->restore(table, rows, words, bounds, n);
   }
   static void collect(ChartBase* c, int64_t table, const int32_t* a, int64_t most, int64_t how) {
-    of(c)->collect(table, a, most, how);
+    DYNAGRAD_ONLY_CALL of(c)->collect(table, a, most, how);
   }
   static Collected* collected(ChartBase* c) { return &of(c)->collected; }
   static int64_t bounds(const ChartBase* c, int64_t table, double* found, int64_t room) {
-    return of(c)->bounds(table, found, room);
+    DYNAGRAD_ONLY_CALL return of(c)->bounds(table, found, room);
   }
-  static void adjoints(ChartBase* c, bool room) { of(c)->adjoints(room); }
+  static void adjoints(ChartBase* c, bool room) { DYNAGRAD_ONLY_CALL of(c)->adjoints(room); }
   static int64_t seed(ChartBase* c, int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole) {
-    return of(c)->seed(table, a, cotangent, whole);
+    DYNAGRAD_ONLY_CALL return of(c)->seed(table, a, cotangent, whole);
   }
-  static int64_t backward(ChartBase* c) { return of(c)->backward(); }
+  static int64_t backward(ChartBase* c) { DYNAGRAD_ONLY_CALL return of(c)->backward(); }
   static int64_t adjoint(const ChartBase* c, int64_t table, const int32_t* a, uint64_t* words, int64_t whole) {
-    return of(c)->adjoint(table, a, words, whole);
+    DYNAGRAD_ONLY_CALL return of(c)->adjoint(table, a, words, whole);
   }
   static int64_t adjoints_of_items(const ChartBase* c, int64_t table, uint64_t* words, int64_t room) {
-    return of(c)->adjoints_of_items(table, words, room);
+    DYNAGRAD_ONLY_CALL return of(c)->adjoints_of_items(table, words, room);
   }
   static void adjoints_of_rows(const ChartBase* c, int64_t table, const uint64_t* given, uint64_t* words) {
-    of(c)->adjoints_of_rows(table, given, words);
+    DYNAGRAD_ONLY_CALL of(c)->adjoints_of_rows(table, given, words);
   }
   static const Array<Handle>* pops(const ChartBase* c) { return &of(c)->tape.pops; }
 

@@ -5,6 +5,9 @@
 #include <dynagrad/running/item.hpp>
 #include <dynagrad/outside/entry.hpp>
 #include <dynagrad/outside/known.hpp>
+#include <dynagrad/changing/rederive.hpp>
+#include <dynagrad/visiting/collect.hpp>
+#include <dynagrad/visiting/mark.hpp>
 
 #if defined(DYNAGRAD_LINKED)
 namespace dynagrad {

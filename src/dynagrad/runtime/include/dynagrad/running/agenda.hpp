@@ -25,8 +25,8 @@ struct Heap {
   Array<Entry> entries;                 // a heap of four children a node
   Array<Array<uint32_t>*> places;       // per table; place = position + 1, or 0
 
-  explicit Heap(Account* a) : entries(a), places(a) {}
-  ~Heap() {}
+  __attribute__((noinline)) explicit Heap(Account* a) : entries(a), places(a) {}
+  __attribute__((noinline)) ~Heap() {}
 
   static bool before(const Entry& a, const Entry& b) {
     return a.level != b.level ? a.level < b.level : a.priority > b.priority;
@@ -59,7 +59,7 @@ struct Heap {
     }
     put(i, e);
   }
-  void push(Handle h, Level level, const Priority& priority) {
+  __attribute__((noinline)) void push(Handle h, Level level, const Priority& priority) {
     const uint32_t p = place(h);
     const Entry e{level, priority, h};
     if (!p) {
@@ -71,7 +71,7 @@ struct Heap {
       down(p - 1, e);
     }
   }
-  bool pop(Handle& h) {
+  __attribute__((noinline)) bool pop(Handle& h) {
     if (!entries.size) return false;
     h = entries[0].item;
     place(h) = 0;
@@ -79,9 +79,14 @@ struct Heap {
     if (entries.size) down(0, last);
     return true;
   }
-  int64_t waiting() const { return entries.size; }
-  void open() { entries.clear(); }
+  DYNAGRAD_ALWAYS int64_t waiting() const { return entries.size; }
+  DYNAGRAD_ALWAYS void open() { entries.clear(); }
 };
+#if defined(DYNAGRAD_LINKED) || defined(DYNAGRAD_RUNTIME)
+DYNAGRAD_KNOWN struct Heap<int64_t>;
+DYNAGRAD_KNOWN struct Heap<__int128>;
+DYNAGRAD_KNOWN void Array<Array<uint32_t>*>::grow(int64_t);
+#endif
 
 // Levels 0 .. count-1 where they are few enough for an array, else the same order from a heap of numbers.
 // A Level is a whole number wide enough for all forms of an order together: int64_t or __int128.

@@ -108,6 +108,21 @@ struct ChartBase : Looking {
   }
   DYNAGRAD_ONCE ~ChartBase() { world->account.beside = nullptr; }
 
+  // Enters items of another chart as they are, where nothing but a value goes with them; false where there is no room for
+  // them. Programs whose items have more (`restore_items`) have a function of their own.
+  DYNAGRAD_ONCE bool restore(int64_t number, const int32_t* rows, const uint64_t* words, const double*, int64_t count) {
+    const TableView& t = views[number];
+    stage = 0, begun = true;
+    for (int64_t n = 0; n < count && t.items; n++) {
+      const int64_t cell = locate(number, rows + n * t.width);
+      if (cell < 0) return false;
+      reader->read(words + n * reader->words, const_cast<void*>(reader->element(t.values, cell)));
+      if (t.items->seen.set(cell)) t.items->items++, report.items++;
+      t.items->popped.set(cell);
+    }
+    return true;
+  }
+
   // Says in the report that the run stopped for want of memory.
   DYNAGRAD_ONCE void stop_for_memory(Failure failure) {
     report.status = failure == limited ? at_bytes : no_memory;

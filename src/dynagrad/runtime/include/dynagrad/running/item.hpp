@@ -469,7 +469,7 @@ DYNAGRAD_RULE bool restore_item(P& p, T& table, const int32_t* a, const typename
 }
 // Enters items of another chart as they are, with their bounds; false where there is no room for them.
 template <class P>
-bool restore_items(P& p, int64_t number, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count) {
+DYNAGRAD_ALWAYS bool restore_items(P& p, int64_t number, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t count) {
   using S = typename P::Semiring;
   bool room = true;
   p.stage = 0, p.begun = true;

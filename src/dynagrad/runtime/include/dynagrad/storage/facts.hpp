@@ -505,7 +505,7 @@ struct RelationOf : RelationBase {
 template <class F, class S>
 struct Relation : RelationOf<S> {
   DYNAGRAD_ALWAYS const F* facts() const { return static_cast<const F*>(this->table); }
-  Finder<F> finder() const { return Finder<F>(facts()); }
+  DYNAGRAD_ALWAYS Finder<F> finder() const { return Finder<F>(facts()); }
   DYNAGRAD_ALWAYS const int32_t* column(int k) const { return facts()->column[k].data; }
   template <class... A>
   int64_t find(A... a) const { return facts()->find(a...); }

@@ -12,6 +12,7 @@ struct ValueReader {
   int32_t words, size;                   // of a value: outside, and in bytes
   const void* (*element)(const void* array, int64_t cell);
   int64_t (*make)(HashedTable& items, const int32_t* arguments);  // the cell of an item, made if necessary
+  void (*read)(const uint64_t* words, void* value);
   void (*write)(const void* value, uint64_t* words);
   void (*write_row)(const void* view, int64_t row, uint64_t* words);
   void* (*weights_new)(Failure&);
@@ -27,6 +28,7 @@ struct ReaderOf {
   static int64_t make(HashedTable& items, const int32_t* a) {
     return static_cast<HashedOf<Value>&>(items).make(a, items.width, S::zero);
   }
+  static void read(const uint64_t* words, void* value) { *(Value*)value = S::read(words); }
   static void write(const void* value, uint64_t* words) { S::write(*(const Value*)value, words); }
   static void write_row(const void* view, int64_t row, uint64_t* words) { S::write((*(const View*)view)[row], words); }
   static void* weights_new(Failure& failure) { return blank<Weights<S>>(failure); }
@@ -38,6 +40,6 @@ struct ReaderOf {
 };
 template <class S>
 constinit const ValueReader ReaderOf<S>::reader{
-    S::words, (int32_t)sizeof(Value), element, make, write, write_row, weights_new, weights_free, weigh};
+    S::words, (int32_t)sizeof(Value), element, make, read, write, write_row, weights_new, weights_free, weigh};
 
 }  // namespace dynagrad

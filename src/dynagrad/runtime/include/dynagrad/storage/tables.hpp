@@ -56,7 +56,7 @@ struct DenseTable : Table {
     }
     return c;
   }
-  int64_t bound() const { return cells; }  // cells are below this
+  DYNAGRAD_ALWAYS int64_t bound() const { return cells; }  // cells are below this
   // The first item of the chart at or after a cell, or -1.
   int64_t next(int64_t c) const { return popped.next(c, cells); }
 };
@@ -103,8 +103,8 @@ struct Dense : DenseOf<typename S::Value> {
     DenseOf<Value>::begin(seen, domains, order, extents, updates, places, S::zero());
   }
   // How contributions join, and what an item has without one.
-  static Value plus(const Value& a, const Value& b) { return S::plus(a, b); }
-  static Value zero() { return S::zero(); }
+  DYNAGRAD_ALWAYS static Value plus(const Value& a, const Value& b) { return S::plus(a, b); }
+  DYNAGRAD_ALWAYS static Value zero() { return S::zero(); }
   template <class... A>
   DYNAGRAD_ALWAYS int64_t cell(A... a) const {
     static_assert(sizeof...(A) == N);
@@ -195,7 +195,7 @@ struct HashedTable : Table, Keys {
     if (places && place.capacity < room) room = place.capacity;
     return free_slot(args, width);
   }
-  int64_t bound() const { return cells; }
+  DYNAGRAD_ALWAYS int64_t bound() const { return cells; }
   int64_t next(int64_t c) const { return popped.next(c, cells); }
 };
 
@@ -243,8 +243,8 @@ struct Hashed : HashedOf<typename S::Value> {
 
   explicit Hashed(Account* a) : HashedOf<Value>(a, N) {}
 
-  static Value plus(const Value& a, const Value& b) { return S::plus(a, b); }
-  static Value zero() { return S::zero(); }
+  DYNAGRAD_ALWAYS static Value plus(const Value& a, const Value& b) { return S::plus(a, b); }
+  DYNAGRAD_ALWAYS static Value zero() { return S::zero(); }
   template <class... A>
   bool inside(A...) const { return true; }
   template <class... A>
