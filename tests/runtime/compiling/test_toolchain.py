@@ -353,6 +353,28 @@ class TestAnotherCompiler:
         assert chart["goal"] == pytest.approx(np.logaddexp(-2.0, -4.0))
         assert chart.gradient("goal")["w/1"].values.sum() == pytest.approx(2.0)
 
+    @pytest.mark.parametrize("name", ["g++", "clang++"])
+    def test_programs_with_cycles_changes_and_derivations_run(self, name, tmp_path, monkeypatch):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+        monkeypatch.setenv("DYNAGRAD_CXX", name)
+        monkeypatch.setenv("DYNAGRAD_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("DYNAGRAD_OPTIMISE", "0")
+        start = {"start/1": [("a", 1.0)]}
+        sums = dg.Program("d(X) += start(X). d(Y) += d(X) * e(X,Y).", "real")
+        chart = sums.run({**start, "e/2": [("a", "b", 0.5), ("b", "a", 0.25)]})
+        assert chart["d(a)"] == pytest.approx(1 / (1 - 0.5 * 0.25))
+        assert chart.gradient("d(a)")["start/1"].values == pytest.approx([1 / (1 - 0.5 * 0.25)])
+        chart.set("e/2", [("b", "a", 0.5)])
+        chart.run()
+        assert chart["d(a)"] == pytest.approx(1 / (1 - 0.5 * 0.5))
+        costs = dg.Program("d(X) min= start(X). d(Y) min= d(X) + e(X,Y).")
+        chart = costs.run({**start, "e/2": [("a", "b", 5.0), ("b", "a", 0.25)]})
+        chart.add("e/2", [("a", "c", 1.0), ("c", "b", 1.5)])
+        chart.run()
+        assert chart["d(b)"] == 3.5
+        assert len(chart.best("d(b)").facts()) == 3
+
     def test_a_set_but_empty_variable_names_none(self, monkeypatch):
         monkeypatch.setenv("DYNAGRAD_CXX", " ")
         assert toolchain.compiler().zig

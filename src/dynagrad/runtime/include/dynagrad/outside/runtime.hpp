@@ -136,7 +136,7 @@ DYNAGRAD_EXPORT int64_t dg_chart_items(const ChartBase* c, int64_t table, int32_
   return c->items(table, arguments, words, room);
 }
 DYNAGRAD_EXPORT int64_t dg_chart_pending(const ChartBase* c, int64_t table, int32_t* arguments, uint64_t* words, int64_t room) {
-  return c->waiting(table, arguments, words, room);
+  return c->pending(table, arguments, words, room);
 }
 DYNAGRAD_EXPORT void dg_chart_arguments(const ChartBase* c, int64_t table, int64_t cell, int32_t* arguments) {
   c->arguments(table, cell, arguments);

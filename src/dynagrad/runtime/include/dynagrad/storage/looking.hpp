@@ -71,7 +71,7 @@ struct Looking {
     return count;
   }
   // The items with an update that was not propagated: arguments and the update.
-  DYNAGRAD_ONCE_FACTS int64_t waiting(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const {
+  DYNAGRAD_ONCE_FACTS int64_t pending(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const {
     const TableView& t = views[table];
     const int64_t bound = t.items ? bound_of(*t.items) : 0;
     int64_t count = 0;
