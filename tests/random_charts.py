@@ -386,6 +386,7 @@ OUTER: dict[str | None, tuple[Any, ...]] = {
     "boolean": (True,),
     "count": (1, 2),
     "expectation": ((0.5, 1.0), (1.0, 0.0)),
+    "shifted": (-0.75, 0.0, -1.0),
     None: (0.5, 1.0, 0.25),
 }
 
@@ -434,10 +435,9 @@ def with_function(program: Program, semiring: str | None, draw: random.Random) -
         return program
     item = draw.choice(values).span
     source = f"{program.source[: item.start]}h0({program.source[item.start : item.end]}){program.source[item.end :]}"
-    facts = {key: list(rows) for key, rows in program.facts.items()}
-    return with_text(
-        Program(source, joined(f":- function h0/1.\n{source}", facts)), ":- function h0/1.", {"h0": squash}
-    )
+    functions = {**program.functions, "h0": squash}
+    facts = joined(f":- function h0/1.\n{source}", {key: list(rows) for key, rows in program.facts.items()}, functions)
+    return with_text(Program(source, facts, functions), ":- function h0/1.")
 
 
 ADDED: tuple[tuple[float, Callable[[Program, str | None, random.Random], Program]], ...] = (

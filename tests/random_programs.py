@@ -382,12 +382,17 @@ def in_range(values: Iterable[Any]) -> bool:
     return all(part < 2**127 if isinstance(part, int) else math.isfinite(part) for part in flat)
 
 
-def settles(source: str, facts: Any, semiring: str | Semiring | None, rounds: int = 60) -> bool:
-    """Whether the oracle's iteration ends soon, with not too many items, and without growing beyond all numbers."""
+def settles(
+    source: str, facts: Any, semiring: str | Semiring | None, rounds: int = 60, *, infinite: bool = False
+) -> bool:
+    """Whether the oracle's iteration ends soon, with not too many items, and without growing beyond all numbers, but
+    for the `infinite` ones that facts may have."""
     try:
         values = evaluate(parse(source), facts, semiring=semiring, max_rounds=rounds, max_items=100)
     except Diverged:
         return False
+    if infinite:
+        return not any(map(math.isnan, values.values()))
     return semiring in ("log", "viterbi", "tropical") or in_range(values.values())
 
 
@@ -492,3 +497,89 @@ def plain_program(draw: Draw) -> Program:
         rules.append("least min= sum(I) + step(I).")
     source = "\n".join(rules)
     return Program(source, joined(source, used(source, facts)))
+
+
+# -- cycles of plain arithmetic ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Cycle:
+    """How values go around a cycle under an aggregator, so that they settle: `d` and `f` are items of the cycle, `e` is
+    none."""
+
+    aggregator: str
+    values: tuple[float, ...]
+    shapes: tuple[str, ...]
+
+
+_CYCLES = (
+    _Cycle("+=", (0.5, 0.1, 0.0, 0.25), ("0.2 * {d} * {e}", "0.1 * {d} * {f} + 0.05 * {e}", "{d} * {e} / 4")),
+    _Cycle("+=", (0.5, -0.1, 0.0, 0.25), ("0.2 * tanh({d}) * {e}", "0.1 * {d} * {f}", "0.2 * {d} / (1 + abs({e}))")),
+    _Cycle("+=", (0.5, -0.1, 0.0), ("0.1 * max({d}, {e})", "0.2 * sigmoid({d})", "if {e} > 0.2 then {d} / 5 else 0.1")),
+    _Cycle("log+=", (-1.0, -2.0, -math.inf, 0.5), ("{d} + {e} - 3", "{d} + {f} + {e} - 4", "tanh({d}) + {e} - 3")),
+    _Cycle("log+=", (-1.0, -2.0, 0.5), ("min({d}, {e}) - 3", "lse({d}, {e}) - 4", "{d} - 3")),
+    _Cycle("max=", (1.0, -2.0, 0.0, 0.5, -math.inf), ("{d} - abs({e})", "min({d}, {e})", "{d} + {f} - 5")),
+    _Cycle("min=", (1.0, -2.0, 0.0, 0.5, math.inf), ("{d} + abs({e})", "max({d}, {e})", "max({d}, {f}) + 0.5")),
+    _Cycle("|=", (1.0, 0.0, 2.0), ("{d} * {e}", "{d}", "{d} * {f}")),
+    _Cycle("&=", (1.0, 0.0, 2.0), ("{d} * {e}", "{d}", "{d} * {f}")),
+)
+
+
+def plain_cycles(draw: Draw) -> Program:
+    """A program of plain arithmetic whose items may depend on themselves, in any way that settles."""
+    while True:
+        cycle = draw.one(_CYCLES)
+        program = _plain_cycles(draw, cycle)
+        infinite = any(map(math.isinf, cycle.values))
+        if is_accepted(program) and settles(program.source, program.facts, None, 200, infinite=infinite):
+            return program
+
+
+def _plain_cycles(draw: Draw, cycle: _Cycle) -> Program:
+    inputs = [_Predicate(f"e{i}", draw.one(_INPUT_COLUMNS), 0) for i in range(draw.whole(1, 3))]
+    around = [_Predicate(f"d{i}", draw.one(_DERIVED_COLUMNS), 1) for i in range(draw.whole(1, 2))]
+    rules = []
+    for head in around:
+        rules.append(_cycle_rule(draw, cycle, "{e}", head, inputs, around))
+        rules += [
+            _cycle_rule(draw, cycle, draw.one(cycle.shapes), head, inputs, around) for _ in range(draw.whole(1, 2))
+        ]
+    arguments = ",".join("_" for _ in around[0].columns)
+    item = f"{around[0].name}({arguments})" if arguments else around[0].name
+    rules.append(draw.one([f"last += tanh({item}).", f"last max= {item}.", f"last min= abs({item})."]))
+    facts = {p.key: _facts(draw, p.columns, cycle.values) for p in inputs}
+    source = "\n".join(draw.shuffled(rules))
+    return Program(source, joined(source, used(source, facts)))
+
+
+def _cycle_rule(
+    draw: Draw,
+    cycle: _Cycle,
+    shape: str,
+    head: _Predicate,
+    inputs: Sequence[_Predicate],
+    around: Sequence[_Predicate],
+) -> str:
+    draft = _RuleDraft(draw)
+    items = {name: draft.item(draw.one(inputs if name == "e" else around)) for name in "def" if f"{{{name}}}" in shape}
+    if "f" in items and draw.coin():
+        items["f"] = items["d"]  # an item that meets itself
+    if "e" in items and draw.whole(0, 6) == 0:
+        items["e"] = f"SIDE({items['e']})"
+    conditions = draft.conditions(inputs)
+    arguments = ",".join(draft.head_argument(kind, recursive="d" in items) for kind in head.columns)
+    left = f"{head.name}({arguments})" if arguments else head.name
+    body = shape.format(**items)
+    return f"{left} {cycle.aggregator} {body}" + (f" for {', '.join(conditions)}" if conditions else "") + "."
+
+
+def is_accepted(program: Program, semiring: str | None = None) -> bool:
+    """Whether the language has a program in a semiring; what it warns of counts as accepted."""
+    name = "user" if semiring == "shifted" else semiring
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProgramWarning)
+        try:
+            check(parse(program.source), semiring=name, functions=program.functions)
+        except Error:
+            return False
+    return True

@@ -1,5 +1,5 @@
 """Fuzzes plans: random programs in all semirings and under all agendas, run by the interpreter of nests, have the items
-and the values that the oracle has. Nothing is compiled.
+and the values that the oracle has. Nothing is compiled: `judges.py` holds the interpreter against the engine.
 
     PYTHONPATH=src:tests python -m fuzz.nests COUNT [FIRST]
 """
@@ -7,26 +7,97 @@ and the values that the oracle has. Nothing is compiled.
 from __future__ import annotations
 
 import functools
+import math
+import random
 import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 
 import dynagrad as dg
 from charts.test_engine import compiled, drawn, given_facts, visible
+from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
 from interpreted import differences, items, run_plan
 from language_cases import Case, oracle_semiring
 from oracle import Conflict, Diverged, evaluate
-from random_programs import CYCLIC_SEMIRINGS, SEMIRINGS, Draw, Program
+from random_charts import items_of, with_clauses, with_external, with_function, with_priority, with_transient
+from random_programs import CYCLIC_SEMIRINGS, SEMIRINGS, Draw, Program, is_accepted, joined, plain_cycles
 
 KINDS: tuple[tuple[str | None, bool], ...] = (
     *((semiring, False) for semiring in SEMIRINGS),
     *((semiring, True) for semiring in CYCLIC_SEMIRINGS),
     (None, False),
+    (None, True),
 )
 """A semiring, and whether there are cycles; None is plain arithmetic."""
 AGENDAS = ("auto", "auto", "priority", "fifo", "lifo")
+
+
+# -- what is drawn -----------------------------------------------------------------------------------------------------
+
+
+def with_division(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a condition on an integer of some rule: divisions, exact ones and such as have no value."""
+    rules = []
+    for rule in parse(program.source).rules:
+        arguments = [a for item in items_of(rule.body) for a in item.arguments]
+        whole = sorted({a.name for a in arguments if isinstance(a, s.Variable) and a.name[0] in "IJL"})
+        if whole and rule.aggregator != "=":
+            rules.append((rule, draw.choice(whole)))
+    if not rules:
+        return program
+    rule, name = draw.choice(rules)
+    shapes = [
+        "{0} mod 2 == 1",
+        "K0 = {0} // 2, K0 < 2",
+        "4 // ({0}+1) == 2",
+        "{0} = 2*K0",
+        "2*K0 = {0}+1",
+        "-{0} mod 3 != 0",
+    ]
+    text = program.source[rule.span.start : rule.span.end].removesuffix(".")
+    joint = ", " if " for " in text or " :- " in text else " for "
+    text = f"{text}{joint}{draw.choice(shapes).format(name)}."
+    source = program.source[: rule.span.start] + text + program.source[rule.span.end :]
+    return Program(source, program.facts, program.functions)
+
+
+def with_infinite_facts(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a fact of plain arithmetic that is infinite."""
+    keys = sorted(key for key, rows in program.facts.items() if rows)
+    if semiring is not None or not keys:
+        return program
+    key = draw.choice(keys)
+    rows = list(program.facts[key])
+    place = draw.randrange(len(rows))
+    rows[place] = (*rows[place][:-1], draw.choice([math.inf, -math.inf]))
+    return Program(program.source, {**program.facts, key: rows}, program.functions)
+
+
+ADDED: tuple[tuple[float, Callable[[Program, str | None, random.Random], Program]], ...] = (
+    (0.3, lambda program, semiring, draw: with_clauses(program, draw) if semiring is not None else program),
+    (0.2, with_function),
+    (0.2, with_division),
+    (0.15, with_external),
+    (0.3, with_transient),
+    (0.15, with_priority),
+    (0.1, with_infinite_facts),
+)
+"""How often something is added to what `random_programs.py` draws."""
+
+
+def program_in(draw: Draw, semiring: str | None, cyclic: bool) -> Program:
+    """A program with what is added to it, where the language has that."""
+    program = plain_cycles(draw) if cyclic and semiring is None else drawn(draw, semiring, cyclic)
+    chance = random.Random(draw.whole(0, 10**9))
+    for share, add in ADDED:
+        if chance.random() < share and is_accepted(more := add(program, semiring, chance), semiring):
+            program = more
+    if semiring is not None:
+        return program
+    return Program(program.source, joined(program.source, dict(program.facts), program.functions), program.functions)
 
 
 @functools.lru_cache(maxsize=4)
@@ -34,46 +105,73 @@ def program_of(seed: int) -> tuple[Program, str | None, str]:
     """The program of that number, its semiring, and its agenda."""
     semiring, cyclic = KINDS[seed % len(KINDS)]
     draw = Draw(f"nests {seed}")
-    return drawn(draw, semiring, cyclic), semiring, draw.one(AGENDAS)
+    return program_in(draw, semiring, cyclic), semiring, draw.one(AGENDAS)
+
+
+# -- what is compared --------------------------------------------------------------------------------------------------
+
+
+class NoNumber(Exception):
+    """By the oracle a value is no number."""
 
 
 def wrong(program: Program | Case, semiring: str | None, agenda: str) -> str | None:
     """What the interpreter makes of a program that the oracle does not."""
     source = parse(program.source)
     values = evaluate(source, program.facts, semiring=oracle_semiring(semiring), functions=dict(program.functions))
-    run = run_plan(compiled(program.source, semiring, agenda, program.functions), given_facts(program.facts))
-    for key in visible(source):
+    compared = compiled(program.source, semiring, agenda, program.functions)
+    keys = visible(source)
+    if semiring is None and any(math.isnan(value) for (key, _), value in values.items() if key in keys):
+        if not refused(compared, program):
+            return "a value is NaN, and that is no error"
+        raise NoNumber
+    run = run_plan(compared, given_facts(program.facts))
+    for key in keys:
         theirs = {row: value for (k, row), value in values.items() if k == key}
         if found := differences(items(run, key), theirs, 1e-9):
             return f"{key}: {found[0]}"
     return None
 
 
-def check(seed: int) -> str | None:
-    """What is wrong with the program of that number, or nothing."""
-    program, semiring, agenda = program_of(seed)
+def refused(compared: dg.Program, program: Program | Case) -> bool:
+    """Whether the interpreter says that a value is no number."""
+    try:
+        run_plan(compared, given_facts(program.facts))
+    except dg.Error as error:
+        return "NaN" in str(error)
+    return False
+
+
+def judged_by_oracle(program: Program, semiring: str | None, agenda: str) -> tuple[str, str | None]:
+    """Whether the interpreter runs a program right or wrong, or there are no values to compare; and what is wrong."""
     try:
         said = wrong(program, semiring, agenda)
-    except (Conflict, Diverged, OverflowError):  # the oracle has no answer
-        return None
-    return said and f"{semiring}, {agenda}: {said} in {program}"
+    except (Conflict, Diverged, NoNumber, OverflowError):
+        return "without values", None
+    except dg.Error as error:
+        if "settle" in str(error):  # an agenda may take any number of pops
+            return "without values", None
+        said = f"{type(error).__name__}: {error}"
+    return ("wrong", f"{semiring}, {agenda}: {said} in {program}") if said else ("right", None)
+
+
+def check(seed: int) -> str | None:
+    """What is wrong with the program of that number, or nothing."""
+    return judged_by_oracle(*program_of(seed))[1]
 
 
 def main(count: int, first: int = 0) -> int:
     """Tries so many programs, and prints what is wrong."""
     warnings.simplefilter("ignore")
-    began, found = time.monotonic(), Counter[str]()
+    began, verdicts = time.monotonic(), Counter[str]()
     for seed in range(first, first + count):
-        try:
-            said = check(seed)
-        except dg.Error as error:
-            said = f"{type(error).__name__}: {error} in {program_of(seed)}"
-        found["wrong" if said else "right"] += 1
+        verdict, said = judged_by_oracle(*program_of(seed))
+        verdicts[verdict] += 1
         if said:
             print(f"{seed}: {said}", flush=True)
         if (seed + 1) % 1000 == 0:
-            print(f"{seed + 1}: {dict(found)}, {time.monotonic() - began:.0f} s", flush=True)
-    return min(1, found["wrong"])
+            print(f"{seed + 1}: {dict(verdicts)}, {time.monotonic() - began:.0f} s", flush=True)
+    return min(1, verdicts["wrong"])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import traceback
 import warnings
 from pathlib import Path
 
-KINDS = ("programs", "charts", "tables", "files", "caches", "headers", "calls", "pullback", "steps", "nests")
+KINDS = ("programs", "charts", "tables", "files", "caches", "headers", "calls", "pullback", "steps", "nests", "judges")
 HUNG = 300
 """Seconds without a new input after which a process counts as hung."""
 

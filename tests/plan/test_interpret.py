@@ -1,7 +1,8 @@
-"""The interpreter of nests against the engine on the examples, and against the oracle on random programs.
+"""The interpreter of nests against the engine on the examples, against the oracle on random programs, and against both
+on a few of these, gradients too.
 
-Costs twenty seconds: an example is compiled once, random programs are not compiled at all. `tests/fuzz/nests.py` tries
-as many of these as it is told to.
+Costs thirty seconds: an example is compiled once, most random programs are not compiled at all. `tests/fuzz/nests.py`
+and `tests/fuzz/judges.py` try as many of these as they are told to.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import pytest
 import dynagrad as dg
 import examples
 from charts.test_engine import derived
+from dynagrad.charts.chart import run_of
 from dynagrad.charts.program import context_of
 from dynagrad.plan.model import Strategy
 from dynagrad.rules.parse import parse
+from fuzz import judges
 from fuzz.nests import KINDS, check, wrong
-from interpreted import differences, items, number, run_plan
+from interpreted import differences, gradient_difference, items, number, run_plan
 from language_cases import CASES, Case
 from oracle import close, evaluate
 from random_programs import Program, combined
@@ -72,6 +75,70 @@ def test_random_programs_have_the_items_and_values_of_the_oracle(kind: int) -> N
     assert [said for n in range(8) if (said := check(kind + n * len(KINDS)))] == []
 
 
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("d log+= e. d log+= tanh(d) + f - 3.", {"e/0": [(-np.inf,)], "f/0": [(0.5,)]}),  # from -inf it goes on
+        ("d max= e. goal max= d * f.", {"e/0": [(-np.inf,)], "f/0": [(-1.0,)]}),
+        ("d(X) += e(X,_) for X mod 2 == 1, X // 2 == 1.", {"e/2": [(n, "a", 0.5) for n in range(1, 5)]}),
+        ("d(X) += e(2*X+1,_).", {"e/2": [(n, "a", 0.5) for n in range(-3, 5)]}),
+    ],
+)
+def test_corners_of_numbers_have_the_values_of_the_oracle(text: str, facts: Facts) -> None:
+    for agenda in ("auto", "fifo", "lifo"):
+        assert wrong(Program(text, facts), None, agenda) is None
+
+
+def test_a_value_that_is_no_number_is_an_error() -> None:
+    program = dg.Program(":- agenda lifo. d += e. d += 0.2 * d / (1 + abs(e)).")
+    with pytest.raises(dg.Error, match="NaN"):
+        run_plan(program, {"e/0": [(-np.inf,)]})
+
+
+def test_a_division_of_arguments_by_zero_is_an_error() -> None:
+    with pytest.raises(dg.ValueRangeError, match="divided by zero"):
+        run_plan(dg.Program("d(X) += e(X) for 4 // X > 1."), {"e/1": [(0, 1.0)]})
+
+
+# -- beside the engine -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [("real", True), ("log", True), ("tropical", True), ("expectation", False), (None, False), (None, True)],
+    ids=str,
+)
+def test_random_programs_have_the_items_values_and_gradients_of_the_engine(kind: tuple[str | None, bool]) -> None:
+    assert judges.check(KINDS.index(kind), 6) is None
+
+
+TIED = (
+    Program("goal += a. goal += b.", {"a/0": [(0.5,)], "b/0": [(0.5,)]}),
+    Program("goal += a(_).", {"a/1": [("x", 0.25), ("x", 0.5), ("x", 0.5)]}),
+    Program("goal += d(_) * 1. d(X) += a(X).", {"a/1": [("x", 0.5), ("y", 0.5), ("z", 0.25)]}),
+    Program(
+        "d(X) += a(X). d(Y) += d(X) * e(X,Y). goal += d(z).",
+        {
+            "a/1": [("x", 0.0)],
+            "e/2": [("x", "y", -1.0), ("x", "w", -0.5), ("w", "z", -0.5), *((*arc, 0.0) for arc in ("yz", "yy", "yx"))],
+        },
+    ),
+)
+"""Programs in which contributions tie, in the chart or as copies of a fact."""
+
+
+@pytest.mark.parametrize("agenda", ["auto", "fifo", "lifo"])
+def test_where_contributions_tie_the_engine_follows_one(agenda: str) -> None:
+    together = combined(TIED)
+    program = dg.Program(f":- agenda {agenda}.\n{together.source}", "viterbi")
+    chart = program.run(together.facts)
+    run = run_plan(program, together.facts, run_of(chart).ready().compiled.plan)
+    for place in range(len(TIED)):
+        assert gradient_difference(run, chart, f"p{place}_goal/0", ()) is None
+    first = chart.gradient("p1_goal")["p1_a/1"].values
+    assert first.tolist() == [0.0, 1.0, 0.0] == run.gradient("p1_goal/0")["p1_a/1"]
+
+
 # -- gradients ---------------------------------------------------------------------------------------------------------
 
 ARCS: Facts = {
@@ -106,6 +173,10 @@ DIFFERENTIABLE: Mapping[str | None, tuple[Program, ...]] = {
             ARCS,
         ),
         Program("d(V) log+= s(V). d(V) log+= tanh(d(U)) + e(U,V) - 3. goal += d(V) ^ 2.", ARCS),
+        Program(
+            "b(a) max= s(a). b(Y) max= b(X) - abs(e(X,Y)). goal += b(_) * 2.",  # what is worse arrives while it waits
+            {**ARCS, "e/2": [*ARCS["e/2"], ("a", "a", 1.0), ("d", "a", 0.3)]},
+        ),
         Program(
             ":- input e/2 *=, s/1 log+=. goal += e(X,Y) * s(X).",
             {"e/2": [("a", "b", 0.5), ("a", "b", 3.0), ("a", "c", 2.0)], "s/1": [("a", 0.5), ("a", -1.0)]},
@@ -166,6 +237,16 @@ def test_gradients_are_those_of_differences(semiring: str | None) -> None:
 )
 def test_gradients_of_what_was_iterated_are_those_of_the_fixed_point(text: str) -> None:
     check_differences(dg.Program(text), ARCS)
+
+
+@pytest.mark.parametrize("agenda", ["auto", "fifo", "lifo"])
+def test_gradients_go_past_values_from_outside(agenda: str) -> None:
+    def halved(x: str) -> float:
+        return 0.5 + (x == "a")
+
+    text = f":- agenda {agenda}. :- external h/1. d(V) += s(V) * h(V). d(V) += d(U) * e(U,V) * h(U). goal += d(V)^2."
+    facts = {"s/1": ARCS["s/1"], "e/2": [(*row[:-1], 0.3 * row[-1]) for row in ARCS["e/2"]]}
+    check_differences(dg.Program(text, functions={"h": halved}), facts)
 
 
 def test_boolean_and_count_have_no_gradient() -> None:

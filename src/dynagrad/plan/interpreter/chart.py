@@ -57,8 +57,8 @@ class GroundChart:
         if is_dense(table) and table.arity:
             self.rows.setdefault(item.key, {}).setdefault(_without(item.row, table.order[-1]), []).append(item.row)
 
-    def found(self, loop: Loop, binding: Binding) -> Iterable[Row]:
-        """The rows over which a loop goes, which are still to be matched with what it binds."""
+    def candidates(self, loop: Loop, binding: Binding) -> Iterable[Row]:
+        """The rows over which a loop goes; they are still to be matched with its item."""
         match loop.access:
             case Access.ALL:
                 return tuple(self.values.get(loop.item.key, ()))

@@ -21,7 +21,7 @@ from ..traits import clause_defined
 from .chart import GroundItem
 from .equations import Monomial, jacobian, least_logs, least_solution, solve_linear
 from .instances import GroundRule
-from .numbers import Value, contributed, improves, plus_of, read, same
+from .numbers import Value, improves, plus_of, same, value_of
 from .order import Heap, level
 from .state import MOST_STEPS, Asserted, State
 
@@ -56,11 +56,11 @@ def _explore(state: State, stage: Stage) -> None:
             waiting.push(item, (level(stage.forms, plan, state.ranks, item), 0.0))
 
     for fact in state.axioms(stage.keys):
-        state.found(fact)
+        state.record(fact)
         reach(fact.item)
     for join in stage.fires:
-        for instance in state.of(join):
-            state.found(instance)
+        for instance in state.instances_of(join):
+            state.record(instance)
             reach(instance.head)
     for _ in range(MOST_STEPS):
         item = waiting.pop()
@@ -70,9 +70,9 @@ def _explore(state: State, stage: Stage) -> None:
         for join in stage.drives:
             if join.driver is None or join.rule.antecedents[join.driver].item.key != item.key:
                 continue
-            for instance in state.of(join, item.row):
+            for instance in state.instances_of(join, item.row):
                 if not any(i > join.driver and instance.antecedents[i] == item for i in join.same):
-                    state.found(instance)
+                    state.record(instance)
                     reach(instance.head)
     raise Error(f"there are too many items of {', '.join(stage.keys)}")
 
@@ -81,12 +81,9 @@ def _total(state: State, item: GroundItem, unknown: Container[GroundItem] = ()) 
     """The value of an item, from those of all that it is derived from; not from items whose value is unknown yet."""
     table, total = state.plan.tables[item.key], None
     for source in state.sources[item]:
-        if isinstance(source, Asserted):
-            x = contributed(state.plan, table, source.value)
-        elif unknown and any(other in unknown for other in state.counts(source)):
+        if isinstance(source, GroundRule) and any(other in unknown for other in state.counts(source)):
             continue
-        else:
-            x = state.contribution(source, state.values(source))
+        x = state.contribution(source)
         if total is None or improves(state.plan, table, x, total):
             state.best[item] = source
         total = x if total is None else plus_of(state.plan, table)(total, x)
@@ -124,68 +121,69 @@ def _iterate(state: State, component: Sequence[GroundItem]) -> None:
 
 # -- equations ---------------------------------------------------------------------------------------------------------
 
-Term = tuple[Value, tuple[int, ...]]
-"""A coefficient, a number of the semiring, and the unknowns."""
+Product = tuple[Value, tuple[int, ...]]
+"""A coefficient, a number of the semiring, times unknowns, which are numbered."""
 
 
 def _solution(state: State, component: Sequence[GroundItem]) -> list[Value] | None:
     """The solution of a component's equations; None where they are to be iterated."""
     number = {item: n for n, item in enumerate(component)}
-    equations: list[list[Term]] = []
+    equations: list[list[Product]] = []
     for item in component:
         if clause_defined(state.plan, state.plan.tables[item.key]):
             equations.append([(state.right_sides.algebra.one, ())])
             continue
-        terms: list[Term] = []
+        products: list[Product] = []
         for source in state.sources[item]:
             if isinstance(source, Asserted):
-                terms.append((source.value, ()))
+                products.append((source.value, ()))
                 continue
-            found = _terms(state, source, number)
-            if found is None:
+            of_instance = _products(state, source, number)
+            if of_instance is None:
                 return None
-            terms += found
-        equations.append(terms)
-    first: list[list[Monomial]] = [[(c[0], unknowns) for c, unknowns in each] for each in equations]
+            products += of_instance
+        equations.append(products)
+    weights: list[list[Monomial]] = [[(c[0], unknowns) for c, unknowns in each] for each in equations]
     if SEMIRINGS[state.plan.semiring].adds_logs:
-        return [(x,) for x in least_logs(first)]
-    x = least_solution(first)
+        return [(x,) for x in least_logs(weights)]
+    x = least_solution(weights)
     if x is None:
         return None
     if state.plan.semiring != "expectation":
         return [(float(value),) for value in x]
     # a pair has r beside p: r = J r + what r of the coefficients brings, with J the Jacobian at p
-    given = np.array(
+    constants = np.array(
         [
             [sum(c[1 + d] * float(np.prod(x[list(u)])) for c, u in each) for d in range(state.plan.vector)]
             for each in equations
         ]
     )
-    r = solve_linear(jacobian(first, x), given)
+    r = solve_linear(jacobian(weights, x), constants)
     return [(float(p), *map(float, rest)) for p, rest in zip(x, r, strict=True)]
 
 
-def _terms(state: State, instance: GroundRule, number: Mapping[GroundItem, int]) -> list[Term] | None:
-    """The monomials of an instance in the items that are numbered; None where it is no polynomial."""
+def _products(state: State, instance: GroundRule, number: Mapping[GroundItem, int]) -> list[Product] | None:
+    """What an instance contributes as a sum of products of the items that are numbered; None where it is no
+    polynomial in them."""
     rule = state.rules[instance.rule]
     inside = [i for i, a in enumerate(rule.antecedents) if not a.side and instance.antecedents[i] in number]
     values = state.values(instance)
     if state.plan.semiring != "plain":
         factors = [
-            read(state.plan, constant[1]) if constant is not None else values[antecedent or 0]
+            value_of(state.plan, constant[1]) if constant is not None else values[antecedent or 0]
             for constant, antecedent in product_order(rule.value)
             if constant is not None or antecedent not in inside
         ]
-        known = [factor for factor in factors if factor is not None]
-        coefficient = functools.reduce(state.right_sides.algebra.times, known, state.right_sides.algebra.one)
+        counted = [factor for factor in factors if factor is not None]
+        coefficient = functools.reduce(state.right_sides.algebra.times, counted, state.right_sides.algebra.one)
         return [(coefficient, tuple(number[instance.antecedents[i]] for i in inside))]
     monomials: Monomials | None = polynomial(rule.value, frozenset(inside))
     if monomials is None:
         return None
-    read_values = {f"x{i}": value[0] for i, value in enumerate(values) if value is not None}
+    inputs = {f"x{i}": value[0] for i, value in enumerate(values) if value is not None}
     return [
         (
-            state.right_sides.number(to_node(coefficient, state.plan.functions), read_values),
+            state.right_sides.number(to_node(coefficient, state.plan.functions), inputs),
             tuple(number[instance.antecedents[i]] for i in unknowns),
         )
         for unknowns, coefficient in monomials.items()

@@ -42,11 +42,11 @@ def least_solution(equations: Equations) -> Vector | None:
     if not positive and (not linear or _radius(jacobian(equations, x)) >= 1):
         return None
     for _ in range(MOST_STEPS):
-        moved = _solved(np.eye(len(x)) - jacobian(equations, x), apply(equations, x) - x)
-        x = x + moved
+        step = _solved(np.eye(len(x)) - jacobian(equations, x), apply(equations, x) - x)
+        x = x + step
         if not np.isfinite(x).all():
             break
-        if (abs(moved) <= ROUNDING * abs(x)).all():
+        if (abs(step) <= ROUNDING * abs(x)).all():
             if positive and (x < 0).any():
                 break
             return np.asarray(x)
@@ -65,22 +65,22 @@ def apply(equations: Equations, x: Vector) -> Vector:
 
 def jacobian(equations: Equations, x: Vector) -> npt.NDArray[np.float64]:
     """The partial derivatives of F at x, a row for each equation."""
-    found = np.zeros((len(equations), len(equations)))
+    partials = np.zeros((len(equations), len(equations)))
     for n, each in enumerate(equations):
         for c, unknowns in each:
             for place, i in enumerate(unknowns):
-                found[n, i] += c * math.prod(x[j] for at, j in enumerate(unknowns) if at != place)
-    return found
+                partials[n, i] += c * math.prod(x[j] for at, j in enumerate(unknowns) if at != place)
+    return partials
 
 
 def support(equations: Equations) -> set[int]:
     """The unknowns that some constant reaches through coefficients that are not zero: all others are zero."""
-    found: set[int] = set()
+    reached: set[int] = set()
     while True:
-        fresh = {n for n, each in enumerate(equations) if any(c and found.issuperset(u) for c, u in each)} - found
+        fresh = {n for n, each in enumerate(equations) if any(c and reached.issuperset(u) for c, u in each)} - reached
         if not fresh:
-            return found
-        found |= fresh
+            return reached
+        reached |= fresh
 
 
 def least_logs(equations: Equations) -> list[float]:
@@ -103,9 +103,9 @@ def least_logs(equations: Equations) -> list[float]:
         ]
         for n, each in enumerate(equations)
     ]
-    found = least_solution(scaled)
-    assert found is not None, "weights are not negative"
-    return [math.log(y) + top if y > 0 else -math.inf for y, top in zip(found.tolist(), best, strict=True)]
+    solution = least_solution(scaled)
+    assert solution is not None, "weights are not negative"
+    return [math.log(y) + top if y > 0 else -math.inf for y, top in zip(solution.tolist(), best, strict=True)]
 
 
 def _radius(matrix: npt.NDArray[np.float64]) -> float:

@@ -17,11 +17,11 @@ from ...errors import NotDifferentiable
 from ...rules.aggregators import HeadKind
 from ...rules.semirings import SEMIRINGS
 from ..model import TableLayout
-from ..traits import copy_kind, head_kind, is_facts
+from ..traits import copy_kind, head_kind, is_external, is_facts
 from .chart import GroundItem
 from .equations import solve_linear
 from .instances import GroundRule
-from .numbers import Number, Value, add, contributed, outside
+from .numbers import Number, Value, add, number_of
 from .state import Asserted, Source, State
 from .terms import Row
 
@@ -37,7 +37,7 @@ def pull_back(state: State, facts: Facts, goal: GroundItem, cotangent: Value) ->
     nothing = (0.0,) * len(state.right_sides.algebra.one)
     value = state.chart.value(goal)
     adjoints: Adjoints = {}
-    given: dict[tuple[str, int], Value] = {}
+    by_fact: dict[tuple[str, int], Value] = {}
     if value is not None and (row.sums_up or state.plan.semiring == "plain" or math.isfinite(value[0])):
         adjoints[goal] = cotangent
     order = strongly_connected([goal], lambda item: _antecedents(state, item))
@@ -49,15 +49,17 @@ def pull_back(state: State, facts: Facts, goal: GroundItem, cotangent: Value) ->
                 for at, part in _parts(state, item, adjoints[item]):
                     if isinstance(at, Asserted):
                         place = at.item.key, at.number
-                        given[place] = add(given.get(place, nothing), part)
+                        by_fact[place] = add(by_fact.get(place, nothing), part)
                     elif at not in component:
                         adjoints[at] = add(adjoints.get(at, nothing), part)
-    return {key: _by_rows(state, key, rows, adjoints, given, nothing) for key, rows in facts.items()}
+    return {key: _by_rows(state, key, rows, adjoints, by_fact, nothing) for key, rows in facts.items()}
 
 
 def _antecedents(state: State, item: GroundItem) -> list[GroundItem]:
-    """The items whose values are part of an item's value."""
-    return [other for i in state.sources.get(item, ()) if isinstance(i, GroundRule) for other in state.counts(i)]
+    """The items whose values are part of an item's value, but for those whose values come from outside."""
+    instances = [source for source in state.sources.get(item, ()) if isinstance(source, GroundRule)]
+    inside = [other for instance in instances for other in state.counts(instance)]
+    return [other for other in inside if not is_external(state.plan.tables[other.key])]
 
 
 def _parts(state: State, item: GroundItem, adjoint: Value) -> Iterator[tuple[GroundItem | Asserted, Value]]:
@@ -65,7 +67,7 @@ def _parts(state: State, item: GroundItem, adjoint: Value) -> Iterator[tuple[Gro
     if not any(adjoint):
         return
     sources = state.sources.get(item, {})
-    contributions = {source: _contribution(state, source) for source in sources}
+    contributions = {source: state.contribution(source) for source in sources}
     for source, share in _shares(state, item, contributions).items():
         part = tuple(share * a for a in adjoint)
         if isinstance(source, Asserted):
@@ -76,12 +78,6 @@ def _parts(state: State, item: GroundItem, adjoint: Value) -> Iterator[tuple[Gro
                 yield source.antecedents[i], g
 
 
-def _contribution(state: State, source: Source) -> Value:
-    if isinstance(source, Asserted):
-        return contributed(state.plan, state.plan.tables[source.item.key], source.value)
-    return state.contribution(source, state.values(source))
-
-
 def _shares(state: State, item: GroundItem, contributions: Mapping[Source, Value]) -> Mapping[Source, float]:
     """The derivatives of an item's value by its contributions, where they are not zero."""
     table, total = state.plan.tables[item.key], state.chart.value(item)
@@ -90,8 +86,7 @@ def _shares(state: State, item: GroundItem, contributions: Mapping[Source, Value
     if kind is HeadKind.SELECT:
         best = state.best.get(item)
         return {} if best is None or math.isinf(total[0]) else {best: 1.0}
-    found = shares(kind, [x[0] for x in contributions.values()], total[0])
-    return dict(zip(contributions, found, strict=True))
+    return dict(zip(contributions, shares(kind, [x[0] for x in contributions.values()], total[0]), strict=True))
 
 
 def _kind(state: State, table: TableLayout) -> HeadKind:
@@ -125,18 +120,18 @@ def _solve_adjoints(state: State, component: list[GroundItem], adjoints: Adjoint
     width = len(state.right_sides.algebra.one)
     number = {item: n for n, item in enumerate(component)}
     size = len(component) * width
-    passed = np.zeros((size, size))
+    transfer = np.zeros((size, size))
     for item, n in number.items():
         for c in range(width):
             unit = tuple(float(c == d) for d in range(width))
             for at, part in _parts(state, item, unit):
                 if isinstance(at, GroundItem) and at in number:
                     place = number[at] * width
-                    passed[place : place + width, n * width + c] += part
+                    transfer[place : place + width, n * width + c] += part
     nothing = (0.0,) * width
-    came = np.array([adjoints.get(item, nothing) for item in component]).reshape(size)
-    found = solve_linear(passed, came).reshape(len(component), width)
-    adjoints.update((item, tuple(map(float, found[n]))) for item, n in number.items())
+    received = np.array([adjoints.get(item, nothing) for item in component]).reshape(size)
+    solution = solve_linear(transfer, received).reshape(len(component), width)
+    adjoints.update((item, tuple(map(float, solution[n]))) for item, n in number.items())
 
 
 def _by_rows(
@@ -144,17 +139,17 @@ def _by_rows(
     key: str,
     rows: list[tuple[Row, Value]],
     adjoints: Adjoints,
-    given: Mapping[tuple[str, int], Value],
+    by_fact: Mapping[tuple[str, int], Value],
     nothing: Value,
 ) -> list[Value]:
     """The derivatives by the facts of a predicate: copies of one have their shares."""
     table = state.plan.tables[key]
     if not is_facts(table):
-        return [given.get((key, n), nothing) for n in range(len(rows))]
+        return [by_fact.get((key, n), nothing) for n in range(len(rows))]
     copies: dict[Row, list[int]] = {}
     for n, (row, _) in enumerate(rows):
         copies.setdefault(row, []).append(n)
-    found = [nothing] * len(rows)
+    derivatives = [nothing] * len(rows)
     kind = copy_kind(state.plan, table)
     if SEMIRINGS[state.plan.semiring].adds_logs and kind is HeadKind.SUM:
         kind = HeadKind.SOFTMAX
@@ -163,16 +158,16 @@ def _by_rows(
         assert total is not None
         parts = [1.0] if len(places) == 1 else shares(kind, [rows[n][1][0] for n in places], total[0])
         for n, share in zip(places, parts, strict=True):
-            found[n] = tuple(share * a for a in adjoint)
-    return found
+            derivatives[n] = tuple(share * a for a in adjoint)
+    return derivatives
 
 
 def derivative(state: State, facts: Facts, goal: GroundItem) -> dict[str, list[Number]]:
     """The derivatives of a goal by all facts, row by row; in `expectation` they are numbers of the semiring, too."""
     width = len(state.right_sides.algebra.one)
     if state.plan.semiring != "expectation":
-        found = pull_back(state, facts, goal, (1.0,))
-        return {key: [outside(value) for value in values] for key, values in found.items()}
+        by_facts = pull_back(state, facts, goal, (1.0,))
+        return {key: [number_of(value) for value in values] for key, values in by_facts.items()}
     # r of the goal is p of the derivative times r of the fact, and r of the derivative times p of the fact
     by_part = [pull_back(state, facts, goal, tuple(float(c == d) for c in range(width))) for d in range(1, width)]
     return {

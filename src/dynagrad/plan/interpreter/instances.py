@@ -24,9 +24,9 @@ class GroundRule:
     antecedents: tuple[GroundItem, ...]
 
 
-def instances(nest: Nest, chart: GroundChart, given: Row = ()) -> Iterator[GroundRule]:
+def instances(nest: Nest, chart: GroundChart, start: Row = ()) -> Iterator[GroundRule]:
     """The instances of a rule that begin with an item of these arguments, or with nothing."""
-    binding = match_all(nest.given, given, {})
+    binding = match_all(nest.given, start, {})
     if binding is not None:
         yield from _inside(nest, 0, chart, binding)
 
@@ -44,10 +44,10 @@ def _inside(nest: Nest, depth: int, chart: GroundChart, binding: Binding) -> Ite
 
 def _step(nest: Nest, depth: int, chart: GroundChart, binding: Binding) -> Iterator[Binding]:
     """The bindings with which an operation goes on: of a loop any number, of all others one, or none."""
-    found: Binding | None = None
+    extended: Binding | None = None
     match nest.body[depth]:
         case Loop(item=item, matches=matches) as loop:
-            for row in chart.found(loop, binding):
+            for row in chart.candidates(loop, binding):
                 bound = match_all(tuple(item.arguments[k] for k in matches), tuple(row[k] for k in matches), binding)
                 if bound is not None:
                     yield bound
@@ -55,26 +55,26 @@ def _step(nest: Nest, depth: int, chart: GroundChart, binding: Binding) -> Itera
         case Probe(item=item, kind=kind):
             at = ground(item, binding)
             if at is not None and (kind is TableKind.EXTERNAL or chart.value(at) is not None):
-                found = binding
+                extended = binding
         case Guard(condition=condition):
-            found = binding if holds(condition, binding) else None
+            extended = binding if holds(condition, binding) else None
         case Absence() as absence:
-            found = binding if chart.lacks(absence, binding) else None
+            extended = binding if chart.lacks(absence, binding) else None
         case Let(variable=variable, term=term, exact=exact):
             value = build(term, binding)
             if value is not None:
-                found = {**binding, variable: value}
-                if exact is not None and build(exact[0], found) != build(exact[1], found):
-                    found = None
+                extended = {**binding, variable: value}
+                if exact is not None and build(exact[0], extended) != build(exact[1], extended):
+                    extended = None
         case Match(variable=variable, pattern=pattern):
-            found = match(pattern, binding[variable], binding)
-    if found is not None:
-        yield found
+            extended = match(pattern, binding[variable], binding)
+    if extended is not None:
+        yield extended
 
 
 def _instance(nest: Nest, binding: Binding) -> GroundRule | None:
-    """What the head makes of a binding."""
+    """The instance that a binding of all variables is; None where the head is no item."""
     head = ground(nest.head.item, binding)
-    antecedents = [ground(antecedent.item, binding) for antecedent in nest.rule.antecedents]
-    known = tuple(item for item in antecedents if item is not None)
-    return None if head is None or len(known) < len(antecedents) else GroundRule(nest.rule.number, head, known)
+    items = [ground(antecedent.item, binding) for antecedent in nest.rule.antecedents]
+    antecedents = tuple(item for item in items if item is not None)
+    return None if head is None or len(antecedents) < len(items) else GroundRule(nest.rule.number, head, antecedents)

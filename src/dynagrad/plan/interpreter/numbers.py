@@ -104,24 +104,24 @@ def algebra(plan: Plan) -> Arithmetics:
     return Arithmetics((row.zero,), (row.one,), times, plus)
 
 
-def read(plan: Plan, value: Number | None) -> Value:
-    """A number of a fact or of the text as a value; None is one."""
+def value_of(plan: Plan, number: Number | None) -> Value:
+    """The value that a number of a fact or of the text is; None is the semiring's one."""
     one = algebra(plan).one
-    if value is None:
+    if number is None:
         return (1.0,) if plan.rules.semiring is None and plan.user is None else one
-    if isinstance(value, tuple):
-        return value
+    if isinstance(number, tuple):
+        return number
     if plan.semiring == "boolean":
-        return (bool(value),)
+        return (bool(number),)
     if plan.semiring == "count":
-        return (int(value),)
+        return (int(number),)
     if plan.semiring == "user":
-        return (float(value),) * len(one)
-    return (float(value), *one[1:])
+        return (float(number),) * len(one)
+    return (float(number), *one[1:])
 
 
-def outside(value: Value) -> Number:
-    """A value as others see it."""
+def number_of(value: Value) -> Number:
+    """A value as others see it: a number, or a tuple of several."""
     return value[0] if len(value) == 1 else value
 
 
@@ -193,9 +193,7 @@ def size(plan: Plan, table: TableLayout, update: Value, now: Value) -> float:
 
 def same(a: Value, b: Value) -> bool:
     """Whether an iteration that went from one value to the other has settled."""
-    return all(
-        x == y or (x != x and y != y) or abs(x - y) <= 1e-15 * max(abs(x), abs(y)) for x, y in zip(a, b, strict=True)
-    )
+    return all(math.isclose(x, y, rel_tol=1e-15) or (x != x and y != y) for x, y in zip(a, b, strict=True))
 
 
 def check(key: str, value: Value) -> None:

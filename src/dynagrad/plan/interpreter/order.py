@@ -42,20 +42,20 @@ def level(forms: Sequence[LinearForm], plan: Plan, ranks: Ranks, item: GroundIte
 
 def ranks_of(plan: Plan, rows: Mapping[str, Iterable[Sequence[Term]]]) -> Ranks:
     """The ranks of atoms that facts order: by as many pairs of their columns as form no cycle."""
-    found: dict[int, Mapping[Term, int]] = {}
+    ranks: dict[int, Mapping[Term, int]] = {}
     for domain, sources in rank_sources(plan.rules, plan.domains).items():
         if not plan.summary.domains[domain].ranked:
             continue
         columns = [[(row[i], row[j]) for row in rows.get(key, ())] for key, i, j in sources]
         ranked = topological_ranks(list(itertools.chain(*columns)))
         if ranked is None:
-            kept: list[Arc] = []
+            acyclic: list[Arc] = []
             for arcs in columns:
-                tried = topological_ranks([*kept, *arcs])
-                if tried is not None:
-                    ranked, kept = tried, [*kept, *arcs]
-        found[domain] = ranked or {}
-    return found
+                more = topological_ranks([*acyclic, *arcs])
+                if more is not None:
+                    ranked, acyclic = more, [*acyclic, *arcs]
+        ranks[domain] = ranked or {}
+    return ranks
 
 
 def topological_ranks(arcs: Sequence[Arc]) -> Mapping[Term, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,10 +11,10 @@ from ..model import Plan
 from ..traits import is_facts
 from .chart import GroundChart, GroundItem
 from .gradient import derivative
-from .numbers import Number, Value, joined, outside, read
+from .numbers import Number, Value, joined, number_of, value_of
 from .order import ranks_of
 from .stages import run_stage
-from .state import Asserted, Outside, State
+from .state import Asserted, Externals, State
 from .terms import Row
 from .values import RightSides
 
@@ -27,24 +28,26 @@ class Interpreted:
 
     state: State
     facts: Mapping[str, list[tuple[Row, Value]]]
+    """By predicate: those of the text, then those from outside of it."""
 
     @property
     def items(self) -> Mapping[str, Mapping[Row, Number]]:
         """The items that were derived, with their values, by predicate."""
         chart, plan = self.state.chart, self.state.plan
-        return {key: {row: outside(value) for row, value in chart.values.get(key, {}).items()} for key in plan.stage_of}
+        return {
+            key: {row: number_of(value) for row, value in chart.values.get(key, {}).items()} for key in plan.stage_of
+        }
 
     def gradient(self, key: str, row: Row = ()) -> Mapping[str, Sequence[Number]]:
         """The derivatives of an item's value by all facts, row by row as they were given; those of an item that is not
         derived are zero."""
-        found = derivative(self.state, self.facts, GroundItem(key, row))
-        texts = {axiom.item.key for axiom in self.state.plan.rules.axioms}
-        counts = {key: sum(axiom.item.key == key for axiom in self.state.plan.rules.axioms) for key in texts}
-        return {key: values[counts.get(key, 0) :] for key, values in found.items()}
+        derivatives = derivative(self.state, self.facts, GroundItem(key, row))
+        of_text = Counter(axiom.item.key for axiom in self.state.plan.rules.axioms)
+        return {key: values[of_text[key] :] for key, values in derivatives.items()}
 
 
-def interpret(plan: Plan, facts: Facts, outside: Outside | None = None) -> Interpreted:
-    """Runs a plan. `outside` has functions of ground terms for the external predicates.
+def interpret(plan: Plan, facts: Facts, externals: Externals | None = None) -> Interpreted:
+    """Runs a plan. `externals` has functions of ground terms for the external predicates.
 
     >>> from dynagrad.plan.assume import assumed_plan
     >>> from dynagrad.rules import check, infer, parse
@@ -58,40 +61,40 @@ def interpret(plan: Plan, facts: Facts, outside: Outside | None = None) -> Inter
     >>> run.gradient("path/1", (c,))["edge/2"]
     [1.0, 1.0, 0.0]
     """
-    _check(plan)
-    rows = _given(plan, facts)
+    _refuse(plan)
+    rows_of = _rows_of(plan, facts)
     chart = GroundChart(plan)
-    given: dict[str, list[Asserted]] = {}
-    for key, each in rows.items():
+    asserted: dict[str, list[Asserted]] = {}
+    for key, rows in rows_of.items():
         table = plan.tables[key]
         if not is_facts(table):
-            given[key] = [Asserted(GroundItem(key, row), n, value) for n, (row, value) in enumerate(each)]
+            asserted[key] = [Asserted(GroundItem(key, row), n, value) for n, (row, value) in enumerate(rows)]
             continue
         copies: dict[Row, list[Value]] = {}
-        for row, value in each:
+        for row, value in rows:
             copies.setdefault(row, []).append(value)
         for row, values in copies.items():
             chart.set(GroundItem(key, row), joined(plan, table, values))
-    ranks = ranks_of(plan, {key: [row for row, _ in each] for key, each in rows.items()})
-    state = State(plan, chart, RightSides(plan), ranks, given, outside or {})
+    ranks = ranks_of(plan, {key: [row for row, _ in rows] for key, rows in rows_of.items()})
+    state = State(plan, chart, RightSides(plan), ranks, asserted, externals or {})
     for stage in plan.stages:
         run_stage(state, stage)
-    return Interpreted(state, rows)
+    return Interpreted(state, rows_of)
 
 
-def _given(plan: Plan, facts: Facts) -> dict[str, list[tuple[Row, Value]]]:
-    """The facts that the plan reads, by predicate: those of the text, then those that were given."""
-    found: dict[str, list[tuple[Row, Value]]] = {}
+def _rows_of(plan: Plan, facts: Facts) -> dict[str, list[tuple[Row, Value]]]:
+    """The facts that the plan reads, by predicate: those of the text, then those from outside of it."""
+    rows_of: dict[str, list[tuple[Row, Value]]] = {}
     for axiom in plan.rules.axioms:
-        found.setdefault(axiom.item.key, []).append((axiom.item.arguments, read(plan, axiom.value)))
+        rows_of.setdefault(axiom.item.key, []).append((axiom.item.arguments, value_of(plan, axiom.value)))
     for key, rows in facts.items():
         if key not in plan.rules.predicates:
             raise Error(f"the program has no predicate {key}")
-        found.setdefault(key, []).extend((row, read(plan, value)) for row, value in rows)
-    return {key: rows for key, rows in found.items() if key in plan.tables}
+        rows_of.setdefault(key, []).extend((row, value_of(plan, value)) for row, value in rows)
+    return {key: rows for key, rows in rows_of.items() if key in plan.tables}
 
 
-def _check(plan: Plan) -> None:
+def _refuse(plan: Plan) -> None:
     """Raises for what the interpreter does not run."""
     lacking = {
         "changes of facts": plan.changes is not None,

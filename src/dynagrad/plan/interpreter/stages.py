@@ -7,18 +7,19 @@ each instance is counted once (semi-naive evaluation). Items that no rule reads 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator
 
 from ...errors import Error
 from ...rules.syntax import Integer
 from ...rules.syntax import Item as Pattern
 from ..model import Join, Stage, Strategy, TableLayout
 from ..right_sides import own_value, to_node
-from ..traits import clause_defined, fires_once, solves, sweeps
+from ..traits import clause_defined, fires_once, selects, solves, sweeps
 from .chart import GroundItem, ground
 from .components import solve
 from .instances import GroundRule
-from .numbers import Value, add, check, contributed, improves, negligible, outside, plus_of, replaces, same, size
+from .numbers import Value, add, check, improves, negligible, number_of, plus_of, replaces, same, size
 from .order import Agenda, Priority, agenda, level
 from .state import MOST_STEPS, Source, State, head_of
 from .terms import match_all
@@ -44,11 +45,8 @@ def run_stage(state: State, stage: Stage) -> None:
 
 def contributions(state: State, stage: Stage) -> Iterator[tuple[Source, Value]]:
     """What a stage begins with: facts of its predicates, and rules that fire once, by the chart as it is."""
-    for fact in state.axioms(stage.keys):
-        yield fact, contributed(state.plan, state.plan.tables[fact.item.key], fact.value)
-    for join in stage.fires:
-        for instance in state.of(join):
-            yield instance, state.contribution(instance, state.values(instance))
+    sources: Iterator[Source] = itertools.chain(state.axioms(stage.keys), *map(state.instances_of, stage.fires))
+    return ((source, state.contribution(source)) for source in sources)
 
 
 def _totals(state: State, stage: Stage) -> dict[GroundItem, Value]:
@@ -58,10 +56,10 @@ def _totals(state: State, stage: Stage) -> dict[GroundItem, Value]:
         head = head_of(source)
         table = state.plan.tables[head.key]
         if head not in totals:
-            state.found(source, best=True)
+            state.record(source, best=True)
             totals[head] = x
             continue
-        state.found(source, best=improves(state.plan, table, x, totals[head]))
+        state.record(source, best=improves(state.plan, table, x, totals[head]))
         totals[head] = plus_of(state.plan, table)(totals[head], x)
     return totals
 
@@ -96,16 +94,16 @@ def _propagate(state: State, stage: Stage) -> None:
         """Adds a contribution to what is pending for its head."""
         head = head_of(source)
         table = plan.tables[head.key]
-        held = sinks if table.sink else pending
-        before = held.get(head, chart.value(head))  # of sinks, and of items that wait, what is held
-        state.found(source, best=before is None or improves(plan, table, x, before))
+        updates = sinks if table.sink else pending
+        before = updates.get(head, chart.value(head))
+        state.record(source, best=before is None or improves(plan, table, x, before))
         if clause_defined(plan, table) and before is not None:
             return  # it is worth one, however often it is derived
-        if before is not None and plan.selective and not improves(plan, table, x, before):
+        if before is not None and selects(plan, table) and not improves(plan, table, x, before):
             return
-        held[head] = plus_of(plan, table)(held[head], x) if head in held else x
+        updates[head] = plus_of(plan, table)(updates[head], x) if head in updates else x
         if not table.sink:
-            waiting.push(head, _priority(state, stage, table, head, held[head]))
+            waiting.push(head, _priority(state, stage, table, head, updates[head]))
 
     for source, x in contributions(state, stage):
         send(source, x)
@@ -123,10 +121,11 @@ def _propagate(state: State, stage: Stage) -> None:
         elif old is not None and negligible(plan, update, old, TOLERANCE):
             pending[item] = update
             continue
+        check(item.key, now)
         chart.set(item, now)
         for join in stage.drives:
             if join.driver is not None and join.rule.antecedents[join.driver].item.key == item.key:
-                for instance in state.of(join, item.row):
+                for instance in state.instances_of(join, item.row):
                     driven = _driven(state, join, instance, update, now, old)
                     if driven is not None:
                         send(instance, driven)
@@ -154,13 +153,13 @@ def _driven(
     values = state.values(instance)
 
     def with_driver(value: Value) -> list[Value | None]:
-        found = [old if i in again and i > driver else x for i, x in enumerate(values)]
-        found[driver] = value
-        return [None if antecedent.side else x for antecedent, x in zip(join.rule.antecedents, found, strict=True)]
+        chosen = [old if i in again and i > driver else x for i, x in enumerate(values)]
+        chosen[driver] = value
+        return [None if antecedent.side else x for antecedent, x in zip(join.rule.antecedents, chosen, strict=True)]
 
-    x = state.contribution(instance, with_driver(now if plain else update))
+    x = state.contribution_by(instance, with_driver(now if plain else update))
     if plain and old is not None and plan.tables[instance.head.key].aggregator == "+=":
-        before = state.contribution(instance, with_driver(old))
+        before = state.contribution_by(instance, with_driver(old))
         return add(x, tuple(-part for part in before))
     return x
 
@@ -177,8 +176,7 @@ def _priority(state: State, stage: Stage, table: TableLayout, item: GroundItem, 
     now = update if old is None else plus_of(state.plan, table)(old, update)
     if stage.priority == "declared":
         return at, _declared(state, stage, item, now)
-    first = size(state.plan, table, update, now)
-    return at, first if first == first else float("-inf")
+    return at, _not_nan(size(state.plan, table, update, now))
 
 
 def _declared(state: State, stage: Stage, item: GroundItem, now: Value) -> float:
@@ -187,21 +185,24 @@ def _declared(state: State, stage: Stage, item: GroundItem, now: Value) -> float
     binding = None if declared is None else match_all(declared.item.arguments, item.row, {})
     if declared is None or binding is None:
         return float("-inf")
-    read: dict[str, float] = {name: float(t.value) for name, t in binding.items() if isinstance(t, Integer)}
+    inputs: dict[str, float] = {name: float(t.value) for name, t in binding.items() if isinstance(t, Integer)}
 
     def name(other: Pattern) -> str:
-        found: Value | None = now
+        current: Value | None = now
         if other != declared.item:
             if other.key in stage.keys or other.key not in state.plan.tables:
                 raise own_value(state.plan.rules, other)
             at = ground(other, binding)
-            found = None if at is None else state.chart.value(at)
-        value = outside(state.right_sides.algebra.zero if found is None else found)
-        assert not isinstance(value, tuple)
-        read[f"item{len(read)}"] = float(value)
-        return f"item{len(read) - 1}"
+            current = None if at is None else state.chart.value(at)
+        number = number_of(state.right_sides.algebra.zero if current is None else current)
+        assert not isinstance(number, tuple)
+        inputs[f"item{len(inputs)}"] = float(number)
+        return f"item{len(inputs) - 1}"
 
     graph = to_node(declared.expression, state.plan.functions, name)
-    first: Mapping[str, float] = read
-    (found,) = state.right_sides.number(graph, first)
-    return found if found == found else float("-inf")
+    return _not_nan(state.right_sides.number(graph, inputs)[0])
+
+
+def _not_nan(priority: float) -> float:
+    """A priority that is no number comes last."""
+    return priority if priority == priority else float("-inf")

@@ -1,6 +1,7 @@
-"""What a run has at hand: the plan, the chart, values of right sides, and the instances that were found, by head.
+"""What a run has at hand: the plan, the chart, values of right sides, and by item what it was derived from.
 
-The instances are kept for derivatives, and for the equations of components.
+That is kept for derivatives, which go back from an item to what it was derived from, and for the equations of
+components.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from ..nest import Nest
 from ..traits import closed, is_external
 from .chart import GroundChart, GroundItem
 from .instances import GroundRule, instances
-from .numbers import Value, contributed, read
+from .numbers import Number, Value, contributed, value_of
 from .order import Ranks
 from .terms import Row
 from .values import RightSides
 
-MOST_STEPS = 200_000
-"""Pops, or rounds, after which a run is given up."""
+MOST_STEPS = 50_000
+"""Pops of a stage, or rounds, after which its values are taken not to settle."""
 
-Outside = Mapping[str, Callable[..., float]]
-"""By predicate, the functions that compute the values of external items, of ground terms."""
+Externals = Mapping[str, Callable[..., Number]]
+"""By external predicate, the function of ground terms that computes the values of its items."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +56,30 @@ class State:
     chart: GroundChart
     right_sides: RightSides
     ranks: Ranks
-    given: Mapping[str, Sequence[Asserted]]
-    outside: Outside
+    asserted: Mapping[str, Sequence[Asserted]]
+    externals: Externals
     sources: dict[GroundItem, dict[Source, None]] = field(default_factory=dict)
     """What each derived item was derived from, in the order in which it was found."""
     best: dict[GroundItem, Source] = field(default_factory=dict)
-    """Of items whose value is one of their contributions: what that came from."""
+    """Of items whose value is one of their contributions: the source of that one, the first where several tie."""
     nests: dict[int, Nest] = field(default_factory=dict)
     rules: dict[int, NormalRule] = field(default_factory=dict)
 
-    def of(self, join: Join, given: Row = ()) -> Iterator[GroundRule]:
-        """The instances that a join finds, which begin with an item of these arguments, or with nothing."""
+    def instances_of(self, join: Join, start: Row = ()) -> Iterator[GroundRule]:
+        """The instances that a join finds by the chart as it is: those that begin with an item of these arguments, or
+        with nothing."""
         if id(join) not in self.nests:
             self.nests[id(join)] = lower(self.plan, join)
             self.rules[join.rule.number] = join.rule
-        return instances(self.nests[id(join)], self.chart, given)
+        return instances(self.nests[id(join)], self.chart, start)
 
-    def contribution(self, instance: GroundRule, values: Sequence[Value | None]) -> Value:
+    def contribution(self, source: Source) -> Value:
+        """What a source adds to its item, by the values in the chart."""
+        if isinstance(source, GroundRule):
+            return self.contribution_by(source, self.values(source))
+        return contributed(self.plan, self.plan.tables[source.item.key], source.value)
+
+    def contribution_by(self, instance: GroundRule, values: Sequence[Value | None]) -> Value:
         """What an instance adds to its head, where its antecedents have these values."""
         table = self.plan.tables[instance.head.key]
         return contributed(self.plan, table, self.right_sides.value(self.rules[instance.rule], values))
@@ -84,9 +92,9 @@ class State:
     def value(self, item: GroundItem) -> Value | None:
         """The value of an item in the chart, or outside of the program."""
         if is_external(self.plan.tables[item.key]):
-            if item.key not in self.outside:
+            if item.key not in self.externals:
                 raise Error(f"no function was given for the external predicate {item.key}")
-            return read(self.plan, self.outside[item.key](*item.row))
+            return value_of(self.plan, self.externals[item.key](*item.row))
         return self.chart.value(item)
 
     def counts(self, instance: GroundRule) -> Iterator[GroundItem]:
@@ -98,10 +106,10 @@ class State:
     def axioms(self, keys: Sequence[str]) -> Iterator[Asserted]:
         """The facts of predicates that rules define."""
         for key in keys:
-            yield from self.given.get(key, ())
+            yield from self.asserted.get(key, ())
 
-    def found(self, source: Source, *, best: bool = False) -> None:
-        """Keeps what an item was derived from."""
+    def record(self, source: Source, *, best: bool = False) -> None:
+        """Keeps that an item was derived from a source, and with `best` that its value is what this contributes."""
         head = head_of(source)
         self.sources.setdefault(head, {})[source] = None
         if best or head not in self.best:

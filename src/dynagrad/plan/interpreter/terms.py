@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ...errors import ValueRangeError
 from ...rules.syntax import Arithmetic, Comparison, Compound, Equation, Integer, Term, Variable
 
 Row = tuple[Term, ...]
@@ -52,17 +53,18 @@ def build(term: Term, binding: Binding) -> Term | None:
             if parts is None:
                 return None
             numbers = [part.value for part in parts if isinstance(part, Integer)]
-            if len(numbers) < len(parts) or (operator in ("//", "mod") and numbers[1] == 0):
+            if len(numbers) < len(parts):
                 return None
+            if operator in ("//", "mod") and numbers[1] == 0:
+                raise ValueRangeError("integer arithmetic in an argument divided by zero")
             return Integer(_ARITHMETIC[operator](*numbers))
     return term
 
 
 def build_all(terms: tuple[Term, ...], binding: Binding) -> Row | None:
     """The ground terms of several terms; None where one has no value."""
-    made = [build(term, binding) for term in terms]
-    ground = tuple(term for term in made if term is not None)
-    return ground if len(ground) == len(made) else None
+    row = tuple(ground for term in terms if (ground := build(term, binding)) is not None)
+    return row if len(row) == len(terms) else None
 
 
 def match(pattern: Term, term: Term, binding: Binding) -> Binding | None:
@@ -73,10 +75,10 @@ def match(pattern: Term, term: Term, binding: Binding) -> Binding | None:
     """
     match pattern:
         case Variable(name=name):
-            known = binding.get(name)
-            if known is None:
+            value = binding.get(name)
+            if value is None:
                 return {**binding, name: term}
-            return binding if known == term else None
+            return binding if value == term else None
         case Compound(functor=functor, arguments=arguments):
             if not isinstance(term, Compound) or (term.functor, len(term.arguments)) != (functor, len(arguments)):
                 return None
@@ -86,12 +88,10 @@ def match(pattern: Term, term: Term, binding: Binding) -> Binding | None:
 
 def match_all(patterns: tuple[Term, ...], terms: Row, binding: Binding) -> Binding | None:
     """The binding, extended so that each pattern is the term in its place."""
-    found: Binding | None = binding
+    extended: Binding | None = binding
     for pattern, term in zip(patterns, terms, strict=True):
-        if found is None:
-            return None
-        found = match(pattern, term, found)
-    return found
+        extended = None if extended is None else match(pattern, term, extended)
+    return extended
 
 
 def holds(condition: Comparison | Equation, binding: Binding) -> bool:

@@ -21,7 +21,7 @@ from ...rules.semirings import SEMIRINGS
 from ...rules.syntax import Application, Expression, Numeral
 from ..model import Plan
 from ..right_sides import lift, product_order, to_node
-from .numbers import Arithmetics, Value, algebra, read
+from .numbers import Arithmetics, Value, algebra, value_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +51,11 @@ class RightSides:
                 graph = self._graphs[rule.number] = to_node(rule.value, self.plan.functions)
             return self.number(graph, {f"x{i}": v[0] for i, v in enumerate(values) if v is not None})
         factors = [
-            read(self.plan, constant[1]) if constant is not None else values[antecedent or 0]
+            value_of(self.plan, constant[1]) if constant is not None else values[antecedent or 0]
             for constant, antecedent in product_order(rule.value)
         ]
-        known = [factor for factor in factors if factor is not None]
-        return functools.reduce(self.algebra.times, known) if known else self.algebra.one
+        counted = [factor for factor in factors if factor is not None]
+        return functools.reduce(self.algebra.times, counted) if counted else self.algebra.one
 
     def number(self, graph: Node, values: Mapping[str, float]) -> Value:
         """The value of a graph of plain arithmetic."""
@@ -65,18 +65,18 @@ class RightSides:
         """What each antecedent gets of the cotangent of an instance's contribution."""
         names, graphs = self._adjoint_graphs(rule)
         rest = range(1, len(cotangent)) if self.plan.semiring == "expectation" else range(1)
-        found = {int(name[1:]): [0.0] * len(cotangent) for name in names if "@" not in name}
+        adjoints = {int(name[1:]): [0.0] * len(cotangent) for name in names if "@" not in name}
         for d in rest:
-            given = {"g": cotangent[0] if d <= 1 else 0.0, "g@1": cotangent[d]}
+            inputs = {"g": cotangent[0] if d <= 1 else 0.0, "g@1": cotangent[d]}
             for name in names:
                 place, _, tangent = name[1:].partition("@")
                 value = values[int(place)]
                 assert value is not None
-                given[name] = value[d if tangent else 0]
-            for name, part in zip(names, evaluate(graphs, given), strict=True):
+                inputs[name] = value[d if tangent else 0]
+            for name, part in zip(names, evaluate(graphs, inputs), strict=True):
                 place, _, tangent = name[1:].partition("@")
-                found[int(place)][d if tangent else 0] += float(part)
-        return {place: tuple(parts) for place, parts in found.items()}
+                adjoints[int(place)][d if tangent else 0] += float(part)
+        return {place: tuple(parts) for place, parts in adjoints.items()}
 
     def _adjoint_graphs(self, rule: NormalRule) -> tuple[tuple[str, ...], tuple[Node, ...]]:
         """Graphs of the increments to the adjoints of a right side's variables, from `g`, the adjoint of its value."""
