@@ -8,7 +8,7 @@
   of values.
 - `rows/`: joins of a whole row of items at once.
 - `running/`: the run, as far as it depends on the program: items, pops and stages; priorities, pruning, beams.
-- `solving/`: stages that find the components of their ground program at run time, and convergence of iteration.
+- `solving/`: stages that find the components of their ground program at run time.
 - `incremental/`: incremental updates of a finished chart.
 - `backward/`: the backward pass; `forest/`: the class that collects derivations.
 - `access.py`: facts in, items and values out, by number; `header/`: the interface for C++ users.

@@ -16,18 +16,19 @@ from ...runtime.compiling.objects import Object
 from ..cxx import comment
 from . import linked
 from .access import write_access, write_external
-from .backward import resting, tape
+from .backward import resting
+from .backward.adjoints import write_tape
 from .backward.row_joins import write_waiting_members
 from .backward.sweep import write_backward
-from .context import AGENDAS, ClassContext, level_type
+from .context import ClassContext
 from .forest import collecting
 from .functions import INTEGERS
 from .incremental import changing
 from .running.items import write_item, write_levels
 from .running.pops import write_drives, write_joins
-from .running.stages import write_begin, write_run, write_sweep
+from .running.stages import write_fire, write_parts, write_stages
 from .scope import Names, python_value
-from .solving import blocks, convergence
+from .solving import blocks
 from .tables import open_class, write_constructor, write_facts, write_facts_plans, write_plus
 from .values import semiring_cxx
 
@@ -126,7 +127,7 @@ def _prelude(context: ClassContext) -> str:
 def _includes(context: ClassContext, embed: bool) -> list[str]:
     """The headers of the class, and macros before them; called last, when the needs of the class are known."""
     plan = context.plan
-    headers = ["outside/rules.hpp" if embed else "running/item.hpp"]
+    headers = ["outside/rules.hpp" if embed else "running/stages.hpp"]
     if any(watches(plan, s) for s in plan.stages):
         headers.append("solving/convergence.hpp")
     if any(sweeps(s) for s in plan.stages):
@@ -187,16 +188,7 @@ def write_members(context: ClassContext) -> None:
     open_class(context)
     for n, beam in context.beams:
         out.line(f"Index<{len(beam.group)}> beam{n}{{&account}};")
-    for stage in plan.stages:
-        agenda = AGENDAS.get(stage.strategy)
-        if agenda in ("Levels", "Heap"):
-            ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
-            agenda = "RowLevels" if plan.waits_in_rows(stage) else agenda
-            agenda += f"<{level_type(stage)}{', user::Rank' if ranked else ''}>"
-        if agenda:
-            out.line(f"{agenda} agenda{stage.number}{{&account}};")
-        for f in range(len(stage.forms)):
-            out.line(f"int64_t low{stage.number}_{f} = 0, span{stage.number}_{f} = 1;")
+    write_parts(context)
     if any(plan.sums_together(join) for stage in plan.stages for join in stage.drives):
         out.line("Together<value_t> together;")
     if any(goes_back_together(plan, join) for stage in plan.stages for join in stage.drives):
@@ -211,12 +203,11 @@ def write_members(context: ClassContext) -> None:
         out.line(f"int32_t (*functions_of_host[{len(plan.tables)}])(const int32_t*, uint64_t*) = {{}};")
     out.line(f"TableView tables[{max(1, len(plan.tables))}] = {{}};")
     if plan.adjoint:
-        tape.write_members(context)
+        write_tape(context)
     resting.write_members(context)
     blocks.write_members(context)
     if plan.changes is not None:
         changing.write_members(context)
-    convergence.write_members(context)
     out.line()
 
 
@@ -237,14 +228,9 @@ def _functions(context: ClassContext) -> None:
         if solves(stage):
             blocks.write_stage(context, stage)
         if Passes.FORWARD in context.passes:
-            resting.write_settle(context, stage)
-            convergence.write_refine(context, stage)
-            write_begin(context, stage)
-            if sweeps(stage):
-                write_sweep(context, stage)
+            write_fire(context, stage)
     write_drives(context, joined)
-    if Passes.FORWARD in context.passes:
-        write_run(context)
+    write_stages(context)
     if plan.changes is not None:
         changing.write_changes(context)
     if context.goes_back:

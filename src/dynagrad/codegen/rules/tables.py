@@ -24,15 +24,8 @@ from ...rules.syntax import Variable
 from .access import write_views
 from .context import ClassContext, level_type, own_plus_name
 from .members import members_of
-from .traits import (
-    PROGRAM_TRAITS,
-    ROW_TRAITS,
-    constants,
-    parts_of,
-    shares_types,
-    write_stage_traits,
-    write_table_traits,
-)
+from .running.stages import parts_of, shares_types, write_alike, write_traits
+from .traits import PROGRAM_TRAITS, ROW_TRAITS, constants, write_table_traits
 
 
 def write_plus(context: ClassContext) -> None:
@@ -145,7 +138,7 @@ def open_class(context: ClassContext) -> None:
     """Opens the class, which begins with the members of its tables, or has groups of them as bases."""
     out, groups = context.out, context.groups()
     for stage in context.plan.stages:
-        write_stage_traits(context, stage)
+        write_traits(context, stage)
     if len(groups) > 1:
         for k, group in enumerate(groups):
             write_group(context, k, group)
@@ -159,6 +152,7 @@ def open_class(context: ClassContext) -> None:
         out.line("using Adjoint = adjoint_t;")
     for table in groups[0] if len(groups) == 1 else ():
         write_table(context, table, "&account")
+    write_alike(context)
 
 
 def write_table(context: ClassContext, table: TableLayout, account: str, scope: str = "") -> None:

@@ -1,26 +1,19 @@
-"""What tables, stages and programs are, as constants of a generated class: rows, of which each asks `plan/traits.py`.
+"""What tables and programs are, as constants of a generated class: rows, of which each asks `plan/traits.py`.
 
 Templates read from these what they do with items. `runtime/include/dynagrad/running/traits.hpp` has them as they are
-where they are not named, and says what they mean. Here, too, is which tables and stages have one type in programs of
-thousands of rules, and which parts of the class are a stage's.
+where they are not named, and says what they mean. What stages are is in `running/stages.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from ...plan.model import Join, Plan, Stage, Strategy, TableLayout
+from ...plan.model import Join, Plan, Stage, TableLayout
 from ...plan.traits import (
-    QUIET,
     asked_for,
     bounded,
-    by_level,
     clause_defined,
-    estimates,
-    follows,
-    gains,
     goes_back_together,
-    has_agenda,
     has_axioms,
     head_kind,
     holds_back,
@@ -28,23 +21,18 @@ from ...plan.traits import (
     keeps_total,
     keeps_updates,
     may_excuse,
-    resting,
-    rolls_back,
     selects,
     settles,
-    solves,
     steps,
     stored_order,
     sums,
     sums_up,
-    sweeps,
-    traces,
     waits,
 )
 from ...rules.aggregators import AGGREGATORS, HeadKind
 from ...rules.semirings import SEMIRINGS
 from ..cxx import literal
-from .context import ClassContext, level_type
+from .context import ClassContext
 
 Trait = bool | int | float | str
 """The value of a trait: a constant, or C++."""
@@ -116,36 +104,6 @@ BACK_TRAITS: dict[str, Callable[[ClassContext, TableLayout], Trait]] = {
 }
 """What it is where a pass back may follow."""
 
-STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
-    "strategy": lambda _, s: f"Strategy::{s.strategy.value}",
-    "priority": lambda _, s: f"Priority::{s.priority or 'none'}",
-    "forms": lambda _, s: len(s.forms),
-    "unknowns": lambda _, s: s.unknowns,
-    "grows": lambda _, s: s.grows,
-    "quiet": lambda _, s: QUIET if s.grows else 0,
-    "in_rows": lambda p, s: p.waits_in_rows(s),
-    "estimates": estimates,
-    "pops_once": lambda _, s: s.final,
-    "joins_itself": lambda _, s: solves(s) and s.joins_itself,
-    "in_lines": lambda _, s: bool(s.stable),
-    "linear": lambda p, _: p.rules.solve == "linear",
-    "newton": lambda p, _: p.rules.solve == "newton",
-    "improves": lambda p, s: gains(p, s) or follows(p, s),
-    "rolls_back": lambda p, s: p.adjoint and rolls_back(s),
-}
-"""What a stage is."""
-
-STAGE_PARTS: dict[str, Callable[[Plan, Stage], bool]] = {
-    "agenda": lambda _, s: has_agenda(s),
-    "blocks": lambda _, s: solves(s),
-    "changing": lambda p, s: p.resolves and solves(s),
-    "convergence": lambda p, s: estimates(p, s) or sweeps(s),
-    "gains": traces,
-    "moving": lambda _, s: sweeps(s),
-    "settles": lambda p, s: p.adjoint and p.order > 0 and bool(resting(p, s)),
-}
-"""What a stage has in the class, under a name that ends with its number."""
-
 PROGRAM_TRAITS: dict[str, Callable[[ClassContext], Trait]] = {
     "plain": lambda c: c.plain,
     "of_user": lambda c: c.plan.semiring == "user",
@@ -156,6 +114,7 @@ PROGRAM_TRAITS: dict[str, Callable[[ClassContext], Trait]] = {
     "keeps_tape": lambda c: c.plan.adjoint,
     "directions": lambda c: c.plan.order > 0,
     "resolves": lambda c: c.plan.resolves,
+    "tables_in_all": lambda c: len(c.plan.tables),
 }
 """What a program is."""
 
@@ -175,81 +134,6 @@ def constants(traits: Mapping[str, Trait]) -> list[str]:
         type_of = x.split("::")[0] if isinstance(x, str) else _TYPES[type(x)]
         listed.setdefault(type_of, []).append(f"{name} = {text}")
     return [f"static constexpr {type_of} {', '.join(each)};" for type_of, each in listed.items()]
-
-
-def parts_of(plan: Plan, stage: Stage) -> Sequence[str]:
-    """The parts of the class that are a stage's."""
-    return [part for part, has in STAGE_PARTS.items() if has(plan, stage)]
-
-
-def shares_types(context: ClassContext, stage: Stage) -> bool:
-    """Whether tables of a stage that are alike have one type, in programs of thousands of rules: nothing but levels and
-    the joins that they drive tell their items apart. A table then keeps which parts of the class are its stage's."""
-    plan = context.plan
-    if context.shapes is None or plan.changes is not None or plan.collects is not None:
-        return False
-    return not (solves(stage) or sweeps(stage) or stage.priority == "declared")
-
-
-def write_stage_traits(context: ClassContext, stage: Stage) -> None:
-    """`Stage<n>`: what a stage is, and its parts of the class; stages that are alike have one."""
-    plan, out, n = context.plan, context.out, stage.number
-    lines = constants({name: asked(plan, stage) for name, asked in STAGE_TRAITS.items()})
-    if by_level(stage) or stage.strategy is Strategy.HEAP:
-        lines.append(f"using Level = {level_type(stage)};")
-    if stage.priority == "value" and plan.semiring == "user":
-        lines.append("using Rank = user::Rank;")
-    parts = parts_of(plan, stage)
-    shared = shares_types(context, stage)
-    context.stage_types[n] = f"Stage{n}"
-    if shared:
-        context.stage_types[n] = context.types.setdefault((*lines, *parts), f"Stage{n}")
-        if context.stage_types[n] != f"Stage{n}":
-            return
-    for part in parts:
-        own = f"*(decltype(p.{part}{n})*)table.{part}" if shared else f"p.{part}{n}"
-        given = "T& table" if shared else "T&"
-        lines.append(f"template <class P, class T> static auto& {part}(P& p, {given}) {{ return {own}; }}")
-    out.open(f"struct Stage{n} : StageTraits")
-    for line in lines:
-        out.line(line)
-    if solves(stage):
-        _write_solving(context, stage)
-    out.close("};")
-
-
-def _write_solving(context: ClassContext, stage: Stage) -> None:
-    """In the struct of a stage that solves: what its systems are, and its tables."""
-    plan, out = context.plan, context.out
-    system, lines = "NoSystem", "NoColumns"
-    if stage.unknowns:
-        closed = plan.semiring == "user"
-        system = "ClosedSystem<semiring>" if closed else f"System<semiring, {stage.unknowns}>"
-        lines = "Columns<semiring>" if stage.stable else lines
-    out.line(f"static constexpr int32_t number = {stage.number};")
-    out.line("using Semiring = semiring;")
-    out.line(f"using Equations = {system};")
-    out.line(f"using Lines = {lines};")
-    for part in parts_of(plan, stage):
-        if part in ("agenda", "blocks", "changing"):
-            out.line(f"template <class P> static auto& {part}(P& p) {{ return p.{part}{stage.number}; }}")
-    out.line("template <class P, class T> static Block& block(P& p, T&) { return blocks(p).block; }")
-    names = {plan.tables[key].number: context.names.table[key] for key in stage.keys}
-    with out.block("template <class P, class F> DYNAGRAD_ALWAYS static decltype(auto) on(P& p, Handle h, F&& f)"):
-        *others, (_, last) = names.items()
-        if others:
-            out.switch(
-                "table_of(h)",
-                {number: [f"return f(p.{name}, cell_of(h));"] for number, name in others},
-                known=False,
-                returns=True,
-            )
-        out.line(f"return f(p.{last}, cell_of(h));")
-    if stage.stable:
-        key = stage.keys[0]
-        place = plan.tables[key].order.index(stage.stable[key])
-        length = f"p.{context.names.table[key]}.range[{place}].count"
-        out.line(f"template <class P> static int64_t width(P& p) {{ return {length}; }}")
 
 
 def write_table_traits(context: ClassContext, table: TableLayout) -> None:

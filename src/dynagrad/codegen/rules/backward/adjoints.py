@@ -24,6 +24,15 @@ def cells(context: ClassContext, table: TableLayout) -> str:
     return f"{name}.bound()" if not is_facts(table) else f"{name}.rows()"
 
 
+def write_tape(context: ClassContext) -> None:
+    """The members that hold the tape, and where the pass has come to."""
+    out = context.out
+    out.line("Tape<semiring> tape{&account};")
+    out.line("uint32_t position = 0;  // the current pop of the stage, from 1; 0 before the first")
+    out.line("int64_t saved_at = 0, from_at = 0, rounds_at = 0;  // backward: how much of the tape is left")
+    out.line("Bits wanted{&account};  // per pop: whether an item waits for an update that it made")
+
+
 # -- before the pass and after it --------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ by logs, and those of a weight of zero are zero; outside values, which are by we
 
 from __future__ import annotations
 
-from ....plan.model import Plan, Stage, TableLayout
+from ....plan.model import Stage, TableLayout
 from ....plan.traits import resting
 from ..context import ClassContext
 from .adjoints import cells
@@ -31,12 +31,6 @@ MOST = 1000
 
 def write_members(context: ClassContext) -> None:
     plan, out = context.plan, context.out
-    if plan.order and resting(plan):
-        out.line("bool settling = false;")
-        out.line("int64_t settled = 0;  // pops while settling")
-        for stage in plan.stages:
-            if plan.adjoint and resting(plan, stage):
-                out.line(f"int64_t settles{stage.number} = INT64_MAX;  // where its settling pops begin in the tape")
     if plan.adjoint and resting(plan):
         out.line("Array<Handle> needed{&account};  // the items whose resting updates need an adjoint")
         out.open("void need(uint8_t& before, Handle h)")
@@ -51,40 +45,6 @@ def _nothing_new(context: ClassContext, table: TableLayout, cell: str, x: str) -
     """The test that the contribution `x` leaves the value at `cell` as it is."""
     value = f"{context.names.table[table.key]}.value[{cell}]"
     return f"semiring::same({context.plus(table, value, x)}, {value})"
-
-
-def write_settle(context: ClassContext, stage: Stage) -> None:
-    """`settle<n>`: puts items with resting tangents on the agenda, once; returns whether there are any."""
-    plan, out = context.plan, context.out
-    if not plan.order or not resting(plan, stage):
-        return
-    out.open(f"bool settle{stage.number}()")
-    out.line("if (settling) return settling = false;")
-    for table in resting(plan, stage):
-        name = context.names.table[table.key]
-        bound = cells(context, table)  # arrays that grow have spare elements
-        out.open(f"for (int64_t cell = 0; cell < {name}.tangents.size && cell < {bound}; cell++)")
-        out.line(f"if (!semiring::moves({name}.tangents[cell], {name}.value[cell])) continue;")
-        out.line("settling = true;")
-        out.line(context.push(table))
-        out.close()
-    if plan.adjoint:
-        out.line(f"if (settling && recording) settles{stage.number} = tape.pops.size;")
-    out.line("return settling;")
-    out.close()
-    out.line()
-
-
-def next_pop(plan: Plan, stage: Stage, rest: bool) -> str:
-    """In `run`: pops the next item, or ends the stage; with `rest`, first goes on under a lower tolerance, see
-    `codegen/rules/solving/convergence.py`."""
-    n = stage.number
-    settle = plan.order > 0 and bool(resting(plan, stage))
-    more = [f"if ({'!settling && ' if settle else ''}refine{n}()) continue;"] if rest else []
-    more += [f"if (settle{n}()) continue;"] if settle else []
-    if not more:
-        return f"if (!agenda{n}.pop(next)) break;"
-    return f"if (!agenda{n}.pop(next)) {{ {' '.join([*more, 'break;'])} }}"
 
 
 # -- backward ----------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ antecedents. Then the chart is rolled back to its state before the pop. At the e
 Two adjoints are kept for an item that can be popped several times: `g`, of its value in the chart, and `ga`, of its
 pending update. An item that is popped once has only `g`. Where the aggregator selects, the update that was popped came
 from one instance: the item waits for that instance (`wait`: the pop that made it, `aim`: its value), and the first
-instance that fits takes the adjoint. The tape is in `tape.py`, the joins are in `joins.py`; here is the order in which
-stages, pops and joins are undone.
+instance that fits takes the adjoint. The tape is in `running/tape.hpp`, the joins are in `joins.py`; here is the order
+in which stages, pops and joins are undone.
 
 The sweep of `autodiff/accumulation.py`, over a let-series, is another algorithm: there each value is computed once,
 here items are popped again, and the chart is rolled back.
@@ -188,16 +188,17 @@ def _undo_rounds(context: ClassContext, stage: Stage) -> None:
     plan, out, n = context.plan, context.out, stage.number
     tables = [plan.tables[k] for k in stage.keys]
     out.line("position = 0;")
-    out.open(f"for (int64_t r = rounds{n}.size; r-- > 0 && !halt;)")
-    out.line(f"const int64_t end = r + 1 < rounds{n}.size ? rounds{n}[r + 1] : tape.end({n});")
+    out.open(f"for (int64_t r = convergence{n}.recorded, end = tape.end({n}); r-- > 0 && !halt;)")
+    out.line("const int64_t begin = tape.rounds[--rounds_at];")
     for table in tables:
         out.line(f"if (!begin_round(*this, {context.names.table[table.key]})) return;")
-    out.open(f"for (int64_t t = end; t-- > rounds{n}[r];)")
+    out.open("for (int64_t t = end; t-- > begin;)")
     out.line("const Handle h = tape.pops[t];")
     names = {table.number: context.names.table[table.key] for table in tables if not table.sink}
     out.switch("table_of(h & ~tape.again)", {n: [f"undo_in_round(*this, {name}, h);"] for n, name in names.items()})
     out.close()
     _undo_begin(context, stage)
+    out.line("end = begin;")
     out.close()
 
 
@@ -224,7 +225,8 @@ def _pass(context: ClassContext) -> None:
     out.line("const int64_t kept_halt = halt;")
     out.line("settings = Settings{};")
     out.line("settings.timeout_ns = back_timeout_ns;")
-    out.line("halt = 0, budget = 0, saved_at = tape.saved.size, from_at = tape.from.size;")
+    out.line("halt = 0, budget = 0;")
+    out.line("saved_at = tape.saved.size, from_at = tape.from.size, rounds_at = tape.rounds.size;")
     for stage in reversed(plan.stages):
         out.line(f"if (!halt && tape.begins.size > {stage.number}) undo{stage.number}();")
     rolled = [s for s in plan.stages if rolls_back(s)]

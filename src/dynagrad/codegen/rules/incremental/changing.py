@@ -107,7 +107,6 @@ def _reach(context: ClassContext, joins: Sequence[Join]) -> None:
 def write_on_items(context: ClassContext) -> None:
     """`on_items`: calls a function with a table of items, by its number."""
     out = context.out
-    out.line(f"static constexpr int64_t most_tables = {len(context.plan.tables)};")
     with out.block("template <class F> DYNAGRAD_ALWAYS void on_items(int64_t table, F&& f)"):
         out.switch("table", {t.number: [f"f({context.names.table[t.key]});"] for t in context.derived}, known=False)
 

@@ -1,174 +1,229 @@
-"""The loop of each stage: how it begins, with axioms and rules that fire once, is run, and ends.
+"""What stages are: the struct of each, `Stage<n>`, over which `running/stages.hpp` runs it.
 
-Stages that find their order as they run are in `solving/blocks.hpp`; the way back is in
-`codegen/rules/backward/sweep.py`.
+It has traits, as tables have (`codegen/rules/traits.py`); the parts of the class that are the stage's, such as its
+agenda; and what only the program knows: its tables, one by one (`each`) or that of an item (`on`), and the joins that
+no item drives (`fire`).
 """
 
 from __future__ import annotations
 
-from ....plan.model import Stage
-from ....plan.traits import estimates, fires_once, has_agenda, has_axioms, pops_final_items, solves, sweeps
+from collections.abc import Callable, Sequence
+
+from ....plan.model import Passes, Plan, Stage, Strategy, TableLayout
+from ....plan.traits import (
+    QUIET,
+    by_level,
+    estimates,
+    fires_once,
+    follows,
+    gains,
+    has_agenda,
+    has_axioms,
+    resting,
+    rolls_back,
+    solves,
+    sweeps,
+    traces,
+)
 from ...cxx import comment
-from ..backward import resting
-from ..backward.tape import tape_bytes
-from ..context import ClassContext
-from ..solving import convergence
+from ..context import AGENDAS, ClassContext, level_type
+from ..traits import Trait, constants
+
+STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
+    "strategy": lambda _, s: f"Strategy::{s.strategy.value}",
+    "priority": lambda _, s: f"Priority::{s.priority or 'none'}",
+    "forms": lambda _, s: len(s.forms),
+    "unknowns": lambda _, s: s.unknowns,
+    "grows": lambda _, s: s.grows,
+    "quiet": lambda _, s: QUIET if s.grows else 0,
+    "in_rows": lambda p, s: p.waits_in_rows(s),
+    "estimates": estimates,
+    "pops_once": lambda _, s: s.final,
+    "joins_itself": lambda _, s: solves(s) and s.joins_itself,
+    "in_lines": lambda _, s: bool(s.stable),
+    "linear": lambda p, _: p.rules.solve == "linear",
+    "newton": lambda p, _: p.rules.solve == "newton",
+    "improves": lambda p, s: gains(p, s) or follows(p, s),
+    "gains_around": gains,
+    "rests": lambda p, s: bool(resting(p, s)),
+    "rolls_back": lambda p, s: p.adjoint and rolls_back(s),
+    "has_axioms": lambda p, s: any(has_axioms(p, p.tables[key]) for key in s.keys),
+    "seals": lambda p, s: not has_agenda(s) or any(p.tables[key].sink for key in s.keys),
+}
+"""What a stage is."""
 
 
-def write_begin(context: ClassContext, stage: Stage) -> None:
-    """`begin<n>`: the start of a stage: axioms, and rules whose antecedents are all of earlier stages."""
+def _agenda(plan: Plan, stage: Stage) -> str:
+    """The type of the agenda of a stage."""
+    agenda = AGENDAS[stage.strategy]
+    if agenda not in ("Levels", "Heap"):
+        return agenda
+    ranked = agenda == "Heap" and stage.priority == "value" and plan.semiring == "user"
+    agenda = "RowLevels" if plan.waits_in_rows(stage) else agenda
+    return f"{agenda}<{level_type(stage)}{', user::Rank' if ranked else ''}>"
+
+
+def _convergence(plan: Plan, stage: Stage) -> str:
+    return "Rounds" if sweeps(stage) else f"Convergence<{str(plan.semiring == 'log').lower()}>"
+
+
+Has = Callable[[Plan, Stage], bool]
+STAGE_PARTS: dict[str, tuple[Has, Callable[[Plan, Stage], str], str]] = {
+    "agenda": (lambda _, s: has_agenda(s), _agenda, "{&account}"),
+    "blocks": (lambda _, s: solves(s), lambda _, s: f"BlocksOf<Stage{s.number}>", "{this}"),
+    "changing": (lambda p, s: p.resolves and solves(s), lambda _, s: f"Changing<Stage{s.number}>", "{&account}"),
+    "convergence": (lambda p, s: estimates(p, s) or sweeps(s), _convergence, ""),
+    "gains": (traces, lambda *_: "Gains", "{&account}"),
+    "moving": (lambda _, s: sweeps(s), lambda *_: "Moving", ""),
+    "settles": (lambda p, s: p.adjoint and p.order > 0 and bool(resting(p, s)), lambda *_: "int64_t", " = INT64_MAX"),
+}
+"""What a stage has in the class, under a name that ends with its number: when, the type, and how it is initialised."""
+
+
+def parts_of(plan: Plan, stage: Stage) -> Sequence[str]:
+    """The parts of the class that are a stage's."""
+    return [part for part, (has, *_) in STAGE_PARTS.items() if has(plan, stage)]
+
+
+def write_parts(context: ClassContext) -> None:
+    """The members of the class that are a stage's."""
+    for stage in context.plan.stages:
+        for part in parts_of(context.plan, stage):
+            _, kind, initial = STAGE_PARTS[part]
+            context.out.line(f"{kind(context.plan, stage)} {part}{stage.number}{initial};")
+        for f in range(len(stage.forms)):
+            context.out.line(f"int64_t low{stage.number}_{f} = 0, span{stage.number}_{f} = 1;")
+
+
+def shares_types(context: ClassContext, stage: Stage) -> bool:
+    """Whether tables of a stage that are alike have one type, in programs of thousands of rules: nothing but levels and
+    the joins that they drive tell their items apart. A table then keeps which parts of the class are its stage's."""
+    plan = context.plan
+    if context.shapes is None or plan.changes is not None or plan.collects is not None:
+        return False
+    return not (solves(stage) or sweeps(stage) or stage.priority == "declared")
+
+
+def write_traits(context: ClassContext, stage: Stage) -> None:
+    """What the tables of a stage know of it: `Stage<n>`; or, where they share types, the base that it has with stages
+    that are alike."""
+    plan, out, n = context.plan, context.out, stage.number
+    lines = constants({name: asked(plan, stage) for name, asked in STAGE_TRAITS.items()})
+    if by_level(stage) or stage.strategy is Strategy.HEAP:
+        lines.append(f"using Level = {level_type(stage)};")
+    if stage.priority == "value" and plan.semiring == "user":
+        lines.append("using Rank = user::Rank;")
+    parts = parts_of(plan, stage)
+    if not shares_types(context, stage):
+        context.stage_types[n] = f"Stage{n}"
+        _write_stage(context, stage, "StageTraits", lines)
+        return
+    context.stage_types[n] = context.types.setdefault((*lines, *parts), f"Alike{n}")
+    if context.stage_types[n] == f"Alike{n}":
+        with out.block(f"struct Alike{n} : StageTraits", "};"):
+            for line in lines:
+                out.line(line)
+            for part in parts:
+                own = f"return *(decltype(p.{part}{n})*)table.{part};"
+                out.line(f"template <class P, class T> static auto& {part}(P& p, T& table) {{ {own} }}")
+
+
+def is_entry(context: ClassContext, stage: Stage) -> bool:
+    """Whether a stage is an entry of a list: its one table has the type of others, and its rules fire once."""
+    return shares_types(context, stage) and fires_once(stage) and len(stage.keys) == 1 and bool(stage.fires)
+
+
+def write_alike(context: ClassContext) -> None:
+    """`Stage<n>` of stages whose tables share types, which are known by now."""
+    for stage in context.plan.stages:
+        if shares_types(context, stage) and not is_entry(context, stage):
+            _write_stage(context, stage, context.stage_types[stage.number], ())
+
+
+def _write_stage(context: ClassContext, stage: Stage, base: str, lines: Sequence[str]) -> None:
     out, n = context.out, stage.number
     out.line(f"// stage {n}: {comment(', '.join(stage.keys))[:200]}; {comment(stage.reason)}")
-    out.open(f"DYNAGRAD_STEP void begin{n}()")
-    if context.plan.adjoint:
-        out.line("if (recording) tape.begin();")
-        out.line("position = 0;")
-    if not sweeps(stage) and not context.plan.resolves:
-        _axioms(context, stage)
-        for join in stage.fires:
-            out.line(f"{context.function_of(join).call(())};")
-            if join is not stage.fires[-1]:
-                out.line("if (halt) return;")
-    out.close()
-    out.line()
+    with out.block(f"struct Stage{n} : {base}", "};"):
+        for line in lines:
+            out.line(line)
+        out.line(f"static constexpr int32_t number = {n};")
+        also, given = (", class... T", ", T&...") if lines else ("", "")  # else a base has those of tables
+        for part in parts_of(context.plan, stage):
+            own = f"{part}(P& p{given}) {{ return p.{part}{n}; }}"
+            out.line(f"template <class P{also}> static auto& {own}")
+        with out.block("template <class P, class F> DYNAGRAD_ALWAYS static void each(P& p, F&& f)"):
+            for key in stage.keys:
+                out.line(f"f(p.{context.names.table[key]});")
+        _write_on(context, stage)
+        if stage.fires:
+            out.line(f"template <class P> DYNAGRAD_ALWAYS static void fire(P& p) {{ p.fire{n}(); }}")
+        if solves(stage):
+            _write_solving(context, stage)
 
 
-def _axioms(context: ClassContext, stage: Stage) -> None:
-    for key in stage.keys:
-        if has_axioms(context.plan, context.plan.tables[key]):
-            context.out.line(f"add_axioms(*this, {context.names.table[key]});")
-
-
-def write_sweep(context: ClassContext, stage: Stage) -> None:
-    """`round<n>`: naive evaluation: all rules of the stage over the chart of the last round."""
-    out, n = context.out, stage.number
-    out.open(f"bool round{n}()")
-    out.line("bool changed = false;")
-    out.line(f"convergence{n}.begin();")
-    if context.plan.adjoint:
-        out.line(f"if (recording) rounds{n}.push(tape.pops.size);")
-    _axioms(context, stage)
-    for join in stage.fires:
-        out.line(f"{context.function_of(join).call(())};")
-        out.line("if (halt) return false;")
-    for key in stage.keys:
-        out.line(f"changed |= take_round(*this, {context.names.table[key]});")
-    out.line(f"return changed || convergence{n}.more(settings, report);")
-    out.close()
-    _finite(context, stage)
-    out.open(f"void unsettled{n}()", "fails with a cycle of items that do not settle")
-    _begin_moving(context, stage)
-    out.line(f"for (int i = 0; i < Moving::rounds && !halt; i++) round{n}();")
-    out.line(f"moving{n}.watch = Moving::tracing;")
-    out.line(f"if (!halt) round{n}();")
-    out.line("if (halt) { report.partial = 1; return; }")
-    out.line(f"const bool found = moving{n}.around(cycle);")
-    out.line("fail(diverges, found ? (int64_t)table_of(cycle[0]) : -1, found ? cell_of(cycle[0]) : -1);")
-    out.close()
-    out.line()
-
-
-def _finite(context: ClassContext, stage: Stage) -> None:
-    """`finite<n>`: after the last round, fails for values that are NaN, or infinite and not excused; causes first, and
-    with a cycle of infinite items, where there is one."""
-    out, n = context.out, stage.number
-
-    out.open(f"void infinite{n}(int64_t table, int64_t cell)", "fails, with a cycle if infinite items close one")
-    _begin_moving(context, stage)
-    for key in stage.keys:
-        out.line(f"mark_infinite(*this, {context.names.table[key]});")
-    out.line(f"moving{n}.watch = Moving::tracing;")
-    out.line(f"round{n}();")
-    out.line(f"const bool found = !halt && moving{n}.around(cycle);")
-    out.line("fail(bad_value, found ? (int64_t)table_of(cycle[0]) : table, found ? cell_of(cycle[0]) : cell);")
-    out.close()
-    out.open(f"void finite{n}()")
-    out.open("for (int later = 0; later < 2; later++)")
-    for table in (context.plan.tables[key] for key in stage.keys):
-        found = f"const int64_t cell = wrong_at({context.names.table[table.key]}, later)"
-        out.line(f"if ({found}; cell >= 0) return infinite{n}({table.number}, cell);")
-    out.close()
-    out.close()
-
-
-def _begin_moving(context: ClassContext, stage: Stage) -> None:
-    tables = 1 + max(t.number for t in context.plan.tables.values())
-    context.out.line(f"moving{stage.number}.begin({tables});")
-
-
-def write_run(context: ClassContext) -> None:
+def _write_on(context: ClassContext, stage: Stage) -> None:
+    """`on`: calls a function with the table of an item that is popped; those that share a type are told by number."""
     out = context.out
-    for stage in context.plan.stages:
-        _stage(context, stage)
-    out.open("void run()")
-    stages = ", ".join(f"static_cast<Stage>(&program::stage{stage.number})" for stage in context.plan.stages)
-    out.line(f"static constexpr Stage stages[] = {{{stages or 'nullptr'}}};")
-    out.line(f"run_stages(stages, {len(context.plan.stages)});")
-    if context.plan.resolves:
-        out.line("worst_bound(*this);")
-    if context.plan.adjoint:
-        out.line(f"report.tape = {tape_bytes(context.plan)};")
-    out.close()
-    out.line()
+    tables = [context.plan.tables[key] for key in stage.keys if solves(stage) or not context.plan.tables[key].sink]
+    alike: dict[str, list[TableLayout]] = {}
+    for table in tables:
+        alike.setdefault(context.table_types.get(table.key, table.key), []).append(table)
+    if not alike:
+        return
+    with out.block("template <class P, class F> DYNAGRAD_ALWAYS static decltype(auto) on(P& p, Handle h, F&& f)"):
+        if len(alike) > 1:
+            out.open("switch (table_of(h))")
+        for tables in alike.values():
+            name = f"p.{context.names.table[tables[0].key]}"
+            if len(tables) > 1:
+                name = f"static_cast<decltype({name})&>(*p.tables[table_of(h)].items)"
+            cases = "".join(f"case {table.number}: " for table in tables) if len(alike) > 1 else ""
+            out.line(f"{cases}return f({name}, cell_of(h));")
+        if len(alike) > 1:
+            out.close()
+            out.line("__builtin_unreachable();")
 
 
-def _stage(context: ClassContext, stage: Stage) -> None:
-    """`stage<n>`: runs a stage to its end, or until something halts it."""
-    out, plan = context.out, context.plan
-    n = stage.number
-    out.open(f"DYNAGRAD_RULE void stage{n}(int64_t{'' if fires_once(stage) else ' started'})")
-    if pops_final_items(stage):
-        out.line("Handle next = 0;")
-    out.open("if (!begun)")
-    out.line(f"begin{n}();")
-    out.line("if (halt) report.partial = 1;")
-    out.line("begun = true;")
-    out.close()
-    convergence.write_begin(context, stage)
-    if sweeps(stage):
-        out.open("while (!halt)")
-        out.line("if (pause_here(started)) break;")
-        out.line(f"if (convergence{n}.idle > Rounds::patience) {{ unsettled{n}(); break; }}")
-        out.line(f"if (!round{n}()) {{ if (halt) report.partial = 1; break; }}")
-        out.close()
-    elif solves(stage):
-        out.open("while (!halt)")
-        out.line("if (pause_here(started)) break;")
-        again = "_again" if plan.resolves else ""
-        block = f"blocks{n}.block"
-        out.line(f"if (({block}.done() || !{block}.arranged) && !gather{again}<Stage{n}>(*this)) break;")
-        out.line(f"step{again}<Stage{n}>(*this);")
-        out.close()
-    elif not fires_once(stage):
-        out.open("while (!halt)")
-        out.line("if (pause_here(started)) break;")
-        if rows := context.plan.waits_in_rows(stage):
-            out.line("uint64_t cells = 0;")
-            out.line(f"if (!agenda{n}.pop(next, cells, one_by_one())) break;")
-        else:
-            out.line(resting.next_pop(plan, stage, estimates(plan, stage)))
-        out.line("const int64_t pops = report.pops;")
-        pops = {}
-        for table in (plan.tables[key] for key in stage.keys if not plan.tables[key].sink):
-            name = context.names.table[table.key]
-            row = rows and plan.pops_rows(table.key)
-            pops[table.number] = [
-                f"pop_row(*this, {name}, cell_of(next), cells);" if row else f"pop(*this, {name}, cell_of(next));"
-            ]
-        out.switch("table_of(next)", pops)
-        out.line("if (halt && report.pops != pops) report.partial = 1;")
-        convergence.write_check(context, stage)
-        if stage.final or stage.priority == "value" or stage.priority == "declared":
-            out.line("stop_after(next);")
-        out.close()
-    if sweeps(stage):
-        out.line(f"if (!halt) finite{n}();")
-    sealed = [k for k in stage.keys if plan.tables[k].sink or not has_agenda(stage)]
-    for key in sealed:
-        out.line(f"seal(*this, {context.names.table[key]});")
-    waiting = f"agenda{n}.waiting()" if has_agenda(stage) else "0"
-    if solves(stage):
-        waiting += f" + waiting<Stage{n}>(*this)"
-    out.line(f"report.pending = {waiting};")
-    out.line("if (!halt) stage++, begun = false;")
-    out.close()
+def _write_solving(context: ClassContext, stage: Stage) -> None:
+    """In the struct of a stage that solves: what its systems are."""
+    plan, out = context.plan, context.out
+    system, lines = "NoSystem", "NoColumns"
+    if stage.unknowns:
+        closed = plan.semiring == "user"
+        system = "ClosedSystem<semiring>" if closed else f"System<semiring, {stage.unknowns}>"
+        lines = "Columns<semiring>" if stage.stable else lines
+    out.line("using Semiring = semiring;")
+    out.line(f"using Equations = {system};")
+    out.line(f"using Lines = {lines};")
+    out.line("template <class P, class T> static Block& block(P& p, T&) { return blocks(p).block; }")
+    if stage.stable:
+        key = stage.keys[0]
+        place = plan.tables[key].order.index(stage.stable[key])
+        length = f"p.{context.names.table[key]}.range[{place}].count"
+        out.line(f"template <class P> static int64_t width(P& p) {{ return {length}; }}")
+
+
+def write_fire(context: ClassContext, stage: Stage) -> None:
+    """`fire<n>`: calls the joins of a stage that no item drives."""
+    if not stage.fires:
+        return
+    with context.out.block(f"DYNAGRAD_STEP void fire{stage.number}()"):
+        for join in stage.fires:
+            context.out.line(f"{context.function_of(join).call(())};")
+            if join is not stage.fires[-1]:
+                context.out.line("if (halt) return;")
+    context.out.line()
+
+
+def write_stages(context: ClassContext) -> None:
+    """`Stages`: all of them, in their order; `entries` has what tells those apart that share a type."""
+    plan, stages, entries = context.plan, [], []
+    for stage in plan.stages:
+        table, entry = plan.tables[stage.keys[0]], is_entry(context, stage)
+        alike = f"{context.stage_types[stage.number]}, {context.table_types[table.key]}" if entry else ""
+        stages.append(f"Once<{alike}>" if entry else f"Stage{stage.number}")
+        fire = f", &program::fire{stage.number}" if Passes.FORWARD in context.passes else ""
+        entries.append(f"{{{table.number}{fire}}}" if entry else "{}")
+    if any(entry != "{}" for entry in entries):
+        context.out.line(f"static constexpr StageEntry<program> entries[] = {{{', '.join(entries)}}};")
+    context.out.line(f"using Stages = StageList<{', '.join(stages)}>;")

@@ -16,17 +16,12 @@ from .grounding import driver_of, write_ground
 def write_members(context: ClassContext) -> None:
     """The members of stages that solve."""
     out, plan = context.out, context.plan
-    stages = [s for s in plan.stages if solves(s)]
-    if not stages:
+    if not any(solves(stage) for stage in plan.stages):
         return
     if plan.keeps_logs:
         primal = "v" if not plan.order else "{v.m[0], v.e}"
         out.line(f"static double semiring_log(const value_t& v) {{ return Log::out({primal}); }}")
     out.line("Solving solving;")
-    for stage in stages:
-        out.line(f"BlocksOf<Stage{stage.number}> blocks{stage.number}{{this}};")
-        if plan.resolves:
-            out.line(f"Changing<Stage{stage.number}> changing{stage.number}{{&account}};")
     if plan.adjoint:
         out.line("bool inside = false;  // the backward pass is inside a solved component")
         out.line("adjoint_t discarded{};")

@@ -45,7 +45,7 @@ DYNAGRAD_ALWAYS void change_step(P& p, int64_t step, int64_t number, const int32
   switch (step) {
     case kBegin:
       p.marks.clear();
-      for (int64_t n = 0; n < P::most_tables; n++) p.on_items(n, [&](auto& table) { table.marked.clear(); });
+      for (int64_t n = 0; n < P::tables_in_all; n++) p.on_items(n, [&](auto& table) { table.marked.clear(); });
       break;
     case kMark:
       for (int64_t n = 0; n < count; n++) {

@@ -263,7 +263,7 @@ DYNAGRAD_FIRED void step_again(P& p) {
 template <class P>
 void worst_bound(P& p) {
   p.report.error_bound = 0, p.report.critical = 0;
-  for (int64_t n = 0; n < P::most_tables; n++)
+  for (int64_t n = 0; n < P::tables_in_all; n++)
     p.on_items(n, [&]<class T>(T& table) {
       if constexpr (T::bounded)
         for (const double bound : table.error_bound) {

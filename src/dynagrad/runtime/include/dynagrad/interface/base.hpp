@@ -138,7 +138,7 @@ class base {
       base* const before = asking;
       asking = this;
       chart_->unlocked = &unlocked;
-      chart_->run();
+      run_program(*chart_);
       chart_->unlocked = nullptr;
       asking = before;
     }

@@ -2,7 +2,7 @@
 //
 // The functions themselves are in `outside/runtime.hpp`, and what they call in generated code.
 #pragma once
-#include <dynagrad/running/chart.hpp>
+#include <dynagrad/running/stages.hpp>
 #include <dynagrad/running/collected.hpp>
 
 namespace dynagrad {
@@ -47,7 +47,7 @@ struct Entries {
     DYNAGRAD_ONLY_CALL new ((void*)c, Here{}) P(w, facts, weights, constants);
   }
   static void chart_close(ChartBase* c) { of(c)->~P(); }
-  static void run(ChartBase* c) { DYNAGRAD_ONLY_CALL of(c)->run(); }
+  static void run(ChartBase* c) { DYNAGRAD_ONLY_CALL run_program(*of(c)); }
   static void change(ChartBase* c, int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n) {
     DYNAGRAD_ONLY_CALL of(c)->change(step, table, rows, words, n);
   }

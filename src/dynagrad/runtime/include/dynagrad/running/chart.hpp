@@ -64,14 +64,14 @@ struct LevelForm {
 };
 
 struct ChartBase : Looking {
-  using Stage = void (ChartBase::*)(int64_t started);
+  using RunStage = void (*)(ChartBase*, int64_t started);
   // What the class of a program has, where it says nothing else: see `outside/entry.hpp`.
   static constexpr bool goes_forward = true;
   static constexpr bool goes_back = false;
   static constexpr bool changes = false;   // takes changes of facts
   static constexpr bool bounded = false;   // has error bounds of items whose components were solved
   static constexpr bool collects = false;  // derivations of items
-  // What it is, beside the traits of its tables and stages (`running/item.hpp`).
+  // What it is, beside the traits of its tables and stages (`running/traits.hpp`).
   static constexpr bool plain = false;       // has no semiring
   static constexpr bool of_user = false;     // ... or one of a user
   static constexpr bool selective = false;   // plus selects
@@ -81,6 +81,7 @@ struct ChartBase : Looking {
   static constexpr bool keeps_tape = false;  // may keep one
   static constexpr bool directions = false;  // numbers have derivatives
   static constexpr bool resolves = false;    // takes changes of facts component by component
+  static constexpr int tables_in_all = 0;    // of facts and of items
   Account account;
   World* world;
   Settings settings;
@@ -101,6 +102,10 @@ struct ChartBase : Looking {
   Array<double> disagree{&account};  // the numbers of two values about which a semiring's plus and less disagree
   int32_t (**externals)(const int32_t*, uint64_t*) = nullptr;  // by table
   Array<Handle> cycle{&account};  // of the component that diverges
+  Handle driver = 0;            // the item that was popped last, where that is watched
+  int64_t quiet = 0;            // pops in a row that changed no digit
+  bool settling = false;        // updates that rest are popped
+  int64_t settled = 0;          // ... how many
 
   DYNAGRAD_ONCE explicit ChartBase(World* w) : world(w) {
     w->account.beside = &account, account.beside = &w->account;
@@ -134,11 +139,11 @@ struct ChartBase : Looking {
   }
 
   // Runs stage after stage; what the report says of that.
-  DYNAGRAD_ONCE void run_stages(const Stage* stages, int64_t count) {
+  DYNAGRAD_ONCE void run_stages(const RunStage* stages, int64_t count) {
     const int64_t started = clock_ns();
     halt = failed, budget = 0, report.status = done, report.partial = failed != 0;
     watched = settings.max_pops >= 0 || settings.pause_ns >= 0;
-    while (!halt && stage < count) (this->*stages[stage])(started);
+    while (!halt && stage < count) stages[stage](this, started);
     report.status = halt, report.stage = stage;
     report.bytes = account.bytes + world->account.bytes;
     report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;

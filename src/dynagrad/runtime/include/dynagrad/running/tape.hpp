@@ -26,8 +26,9 @@ struct Pops {
   int64_t before = 0;          // of these, the ones before the place that a pass back has come to
   Array<uint32_t> from;        // where plus selects: of each pop, the pop that its update came from
   Array<int64_t> begins;       // of each stage that began, the pops before it
+  Array<int64_t> rounds;       // the pops before each round, of all stages that run in rounds
 
-  DYNAGRAD_ONCE explicit Pops(Account* a) : pops(a), rows(a), from(a), begins(a) {}
+  DYNAGRAD_ONCE explicit Pops(Account* a) : pops(a), rows(a), from(a), begins(a), rounds(a) {}
   DYNAGRAD_ONCE ~Pops() {}
 
   // The pops of items that stand side by side: a bit for each, from the first cell on.
@@ -76,7 +77,7 @@ struct Pops {
   int64_t end(int64_t stage) const { return stage + 1 < begins.size ? begins[stage + 1] : pops.size; }
   DYNAGRAD_ONCE int64_t size_with(int64_t saved) const {
     return pops.size * (int64_t)sizeof(Handle) + rows.size * (int64_t)sizeof(PoppedRow) + saved + from.size * 4 +
-           begins.size * 8;
+           begins.size * 8 + rounds.size * 8;
   }
 };
 

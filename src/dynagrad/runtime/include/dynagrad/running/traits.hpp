@@ -21,14 +21,24 @@ struct StageTraits {
   static constexpr bool in_rows = false;    // items wait in rows, at least those of some tables
   static constexpr bool estimates = false;  // the remainder of its iteration
   static constexpr bool improves = false;   // items are watched for gains around cycles
+  static constexpr bool gains_around = false;  // ... which improvements alone close
+  static constexpr bool rests = false;      // updates may rest with items
   static constexpr bool rolls_back = false; // a pass back takes pops back one by one
   static constexpr bool pops_once = false;  // each item, which is final then
   static constexpr bool joins_itself = false;  // joins inside a level look up other items of it
   static constexpr bool in_lines = false;   // items that differ in a stable argument alone are one node, see `solving/blocks.hpp`
   static constexpr bool linear = false;     // its components are declared to be
   static constexpr bool newton = false;     // ... or to be solved by Newton's method
+  static constexpr bool has_axioms = false; // facts are given for one of its tables, too
+  static constexpr bool seals = false;      // one of its tables is never popped
   static constexpr Priority priority = Priority::none;
+  template <class P>
+  static void fire(P&) {}                   // no join fires without an item
+  template <class P, class F>
+  static void on(P&, Handle, F&&) {}        // no item is popped
 };
+template <class Stage>
+constexpr bool watches_gains = Stage::estimates || Stage::improves;
 
 struct TableTraits {
   static constexpr bool sink = false;           // never an antecedent

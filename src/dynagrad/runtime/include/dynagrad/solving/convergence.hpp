@@ -7,7 +7,8 @@
 // the items that improvements came from (negative cycle detection), or that a diverging sum came from, `Moving` for one
 // among the items of a stage of rounds that do not settle.
 //
-// Nothing is iterated or popped here: generated code tells what was popped, and asks whether to go on.
+// Nothing is iterated or popped here: `running/stages.hpp` and `running/rounds.hpp` tell what was popped, and ask whether
+// to go on.
 #pragma once
 #include <dynagrad/running/chart.hpp>
 
@@ -101,6 +102,7 @@ struct Rounds {
   double first = 0;                   // the change where the window of rounds begins that the rate is of
   int64_t length = 0, window = 16;    // the rounds since, and how many there may be
   int64_t idle = 0;                   // rounds in a row that came no nearer
+  int64_t recorded = 0;               // rounds that are in the tape
   static constexpr int64_t patience = 20000;
 
   void begin() { before = moved, moved = 0; }
@@ -170,6 +172,7 @@ struct Moving {
 };
 
 struct Gains {
+  static constexpr int64_t late = 1000000, often = 1000;  // pops, in all and per item: gains that may end do not
   Array<Array<uint64_t>*> parents;    // per table; of each item the one that its value came from, + 1
   int64_t next = 4096;                // pops at the next look
   bool watching = false;
