@@ -21,6 +21,8 @@ from codegen.rules.header.test_cpp import output_of
 from dynagrad import cli
 from dynagrad.charts.chart import run_of
 from dynagrad.ir import variable
+from dynagrad.ir.node import Node
+from dynagrad.plan.right_sides import to_node
 from interrupts import ctrl_c
 
 
@@ -215,23 +217,21 @@ def test_functions_in_priorities():
     assert [chart[f"p({n})"] for n in (1, 12, 3)] == [1.0, 1.5, 2.5]
 
 
-# -- what is written ---------------------------------------------------------------------------------------------------
+# -- what a right side becomes -----------------------------------------------------------------------------------------
 
 
-def source(program: dg.Program, given: Any) -> str:
-    text: str = run_of(program.run(given)).require().compiled.generated.source  # type: ignore[union-attr]
-    return text
+def right_side(function: Callable[..., Any]) -> Node:
+    """The graph of a right side that calls a function; equal graphs are one."""
+    chart = dg.Program(":- function h/1. goal += h(a(_X)).", functions={"h": function}).run({"a/1": []}, max_pops=0)
+    plan = run_of(chart).ready().compiled.plan
+    return to_node(plan.rules.rules[0].value, plan.functions)
 
 
 def test_straight_line_functions_stay_expressions():
-    given = {"a/1": [(1, 2.0)]}
-    text = ":- function h/1. goal += h(a(_X))."
-    plain = source(dg.Program(text, functions={"h": lambda x: x * x + 1.0}), given)
-    compiled = source(dg.Program(text, functions={"h": dg.compile(lambda x: x * x + 1.0)}), given)
-    assert plain == compiled and "functions.hpp" not in plain
-    other = source(dg.Program(text, functions={"h": halved}), given)
-    assert "functions.hpp" in other and other == source(dg.Program(text, functions={"h": halved}), given)
-    assert other != source(dg.Program(text, functions={"h": factorial}), given)
+    plain, compiled = right_side(lambda x: x * x + 1.0), right_side(dg.compile(lambda x: x * x + 1.0))
+    x = variable("x0")
+    assert plain is compiled is x * x + 1.0
+    assert right_side(halved) is right_side(halved) is not right_side(factorial)
 
 
 def test_the_same_argument_twice_is_another_call():

@@ -20,7 +20,7 @@ from charts.test_engine import compiled, drawn, given_facts, visible
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
 from interpreted import differences, items, run_plan
-from language_cases import Case, oracle_semiring
+from language_cases import SHIFTED, Case, oracle_semiring
 from oracle import Conflict, Diverged, evaluate
 from random_charts import items_of, with_clauses, with_external, with_function, with_priority, with_transient
 from random_programs import CYCLIC_SEMIRINGS, SEMIRINGS, Draw, Program, is_accepted, joined, plain_cycles
@@ -28,10 +28,11 @@ from random_programs import CYCLIC_SEMIRINGS, SEMIRINGS, Draw, Program, is_accep
 KINDS: tuple[tuple[str | None, bool], ...] = (
     *((semiring, False) for semiring in SEMIRINGS),
     *((semiring, True) for semiring in CYCLIC_SEMIRINGS),
+    ("closed", True),
     (None, False),
     (None, True),
 )
-"""A semiring, and whether there are cycles; None is plain arithmetic."""
+"""A semiring, and whether there are cycles; None is plain arithmetic, and `closed` is `shifted` with a star."""
 AGENDAS = ("auto", "auto", "priority", "fifo", "lifo")
 
 
@@ -76,8 +77,23 @@ def with_infinite_facts(program: Program, semiring: str | None, draw: random.Ran
     return Program(program.source, {**program.facts, key: rows}, program.functions)
 
 
+@dg.compile
+def folded(x: float) -> float:
+    """A function with a loop and a branch."""
+    while 1.0 < x < 1e6:
+        x = 0.5 * x
+    return x / (1.0 + x * x) if x < 1e6 else 0.0
+
+
+def with_compiled_function(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With a function of an item's value, in plain arithmetic, that is more than an expression."""
+    more = with_function(program, semiring, draw)
+    return more if more is program else Program(more.source, more.facts, {**more.functions, "h0": folded})
+
+
 ADDED: tuple[tuple[float, Callable[[Program, str | None, random.Random], Program]], ...] = (
     (0.3, lambda program, semiring, draw: with_clauses(program, draw) if semiring is not None else program),
+    (0.1, with_compiled_function),
     (0.2, with_function),
     (0.2, with_division),
     (0.15, with_external),
@@ -90,6 +106,7 @@ ADDED: tuple[tuple[float, Callable[[Program, str | None, random.Random], Program
 
 def program_in(draw: Draw, semiring: str | None, cyclic: bool) -> Program:
     """A program with what is added to it, where the language has that."""
+    semiring = "shifted" if semiring == "closed" else semiring
     program = plain_cycles(draw) if cyclic and semiring is None else drawn(draw, semiring, cyclic)
     chance = random.Random(draw.whole(0, 10**9))
     for share, add in ADDED:
@@ -103,12 +120,24 @@ def program_in(draw: Draw, semiring: str | None, cyclic: bool) -> Program:
 @functools.lru_cache(maxsize=4)
 def program_of(seed: int) -> tuple[Program, str | None, str]:
     """The program of that number, its semiring, and its agenda."""
-    semiring, cyclic = KINDS[seed % len(KINDS)]
-    draw = Draw(f"nests {seed}")
-    return program_in(draw, semiring, cyclic), semiring, draw.one(AGENDAS)
+    semiring, cyclic, agenda = kind_of(seed)
+    return program_in(Draw(f"nests {seed}"), semiring, cyclic), semiring, agenda
+
+
+def kind_of(seed: int) -> tuple[str | None, bool, str]:
+    """The kind of a number, and an agenda: numbers in a row have all of either."""
+    return *KINDS[seed % len(KINDS)], AGENDAS[seed // len(KINDS) % len(AGENDAS)]
 
 
 # -- what is compared --------------------------------------------------------------------------------------------------
+
+
+def checked(program: Program | Case, semiring: str | None, agenda: str) -> dg.Program:
+    """A program as the engine has it, which compiles nothing yet."""
+    if semiring != "closed":
+        return compiled(program.source, semiring, agenda, program.functions)
+    ring = dg.Semiring(**SHIFTED, star=lambda a: -1.0 / a - 1.0)
+    return dg.Program(f":- agenda {agenda}.\n{program.source}", semiring=ring, functions=dict(program.functions))
 
 
 class NoNumber(Exception):
@@ -118,8 +147,9 @@ class NoNumber(Exception):
 def wrong(program: Program | Case, semiring: str | None, agenda: str) -> str | None:
     """What the interpreter makes of a program that the oracle does not."""
     source = parse(program.source)
-    values = evaluate(source, program.facts, semiring=oracle_semiring(semiring), functions=dict(program.functions))
-    compared = compiled(program.source, semiring, agenda, program.functions)
+    ring = oracle_semiring("shifted" if semiring == "closed" else semiring)
+    values = evaluate(source, program.facts, semiring=ring, functions=dict(program.functions))
+    compared = checked(program, semiring, agenda)
     keys = visible(source)
     if semiring is None and any(math.isnan(value) for (key, _), value in values.items() if key in keys):
         if not refused(compared, program):
@@ -138,7 +168,7 @@ def refused(compared: dg.Program, program: Program | Case) -> bool:
     try:
         run_plan(compared, given_facts(program.facts))
     except dg.Error as error:
-        return "NaN" in str(error)
+        return "NaN" in str(error) or "no finite value" in str(error)
     return False
 
 

@@ -7,6 +7,7 @@ and `tests/fuzz/judges.py` try as many of these as they are told to.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +20,10 @@ from charts.test_engine import derived
 from dynagrad.charts.chart import run_of
 from dynagrad.charts.program import context_of
 from dynagrad.plan.model import Strategy
+from dynagrad.rules.aggregators import AGGREGATORS
 from dynagrad.rules.parse import parse
 from fuzz import judges
-from fuzz.nests import KINDS, check, wrong
+from fuzz.nests import AGENDAS, KINDS, check, folded, program_of, wrong
 from interpreted import differences, gradient_difference, items, number, run_plan
 from language_cases import CASES, Case
 from oracle import close, evaluate
@@ -75,6 +77,37 @@ def test_random_programs_have_the_items_and_values_of_the_oracle(kind: int) -> N
     assert [said for n in range(8) if (said := check(kind + n * len(KINDS)))] == []
 
 
+CONSTRUCTS: Mapping[str, str] = {
+    **{aggregator: rf"^d\d.* {re.escape(aggregator)} " for aggregator in AGGREGATORS},
+    **{f"{name} on a right side": rf"= .*{re.escape(name)}.*\." for name in ("SIDE(", "tanh(", "lse(", "if ", " / ")},
+    "negation": r" not \w",
+    "an order of integers": r"\w (<|=<|>=|>) \w",
+    "a term that is compared": r"\w (=|!=|==) ([fg]\(|\[)",
+    "a term in an item": r"= .*\([^ ]*[fg]\(|= .*\[\w\|",
+    "a division of integers": r" (mod|//) ",
+    "an equation that divides": r"2\*K0|\w\*2\)",
+    "a clause": r"^d.* :- ",
+    "an axiom": r"^d[^=]*\.$",
+    "an item that meets itself": r"(\bd\d\b\(?.*) \* \1",
+    **{f"{name} predicates": rf"^:- {name} " for name in ("external", "transient")},
+    "a function of values": r"^:- function ",
+    "a declared priority": r"^:- priority ",
+}
+"""By what is drawn, an expression that matches some line of it."""
+
+
+def test_what_is_drawn_here_has_every_construct_in_some_program() -> None:
+    programs = [program_of(seed) for seed in range(8 * len(KINDS))]
+    lines = [line for program, *_ in programs for line in program.source.splitlines()]
+    assert [name for name, shape in CONSTRUCTS.items() if not any(re.search(shape, line) for line in lines)] == []
+    plain = [program.facts for program, semiring, _ in programs if semiring is None]
+    assert any(np.inf in row[-1:] or -np.inf in row[-1:] for facts in plain for rows in facts.values() for row in rows)
+    assert any(folded in program.functions.values() for program, *_ in programs)
+    assert {(semiring, agenda) for _, semiring, agenda in programs} >= {
+        (semiring, agenda) for semiring in ("real", "log", None) for agenda in AGENDAS
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
@@ -89,10 +122,13 @@ def test_corners_of_numbers_have_the_values_of_the_oracle(text: str, facts: Fact
         assert wrong(Program(text, facts), None, agenda) is None
 
 
-def test_a_value_that_is_no_number_is_an_error() -> None:
-    program = dg.Program(":- agenda lifo. d += e. d += 0.2 * d / (1 + abs(e)).")
-    with pytest.raises(dg.Error, match="NaN"):
-        run_plan(program, {"e/0": [(-np.inf,)]})
+@pytest.mark.parametrize("agenda", sorted({*AGENDAS}))
+@pytest.mark.parametrize(
+    "text", ["d += e. d += 0.2 * d / (1 + abs(e)).", "d(0) += e. d(1) += e. d(I+1) += d(I) - e for I < 2."]
+)
+def test_a_value_that_is_no_number_is_an_error(text: str, agenda: str) -> None:
+    with pytest.raises(dg.Error, match=r"NaN|no finite value"):
+        run_plan(dg.Program(f":- agenda {agenda}. {text}"), {"e/0": [(-np.inf,)]})
 
 
 def test_a_division_of_arguments_by_zero_is_an_error() -> None:
@@ -103,13 +139,24 @@ def test_a_division_of_arguments_by_zero_is_an_error() -> None:
 # -- beside the engine -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unplanned")
 @pytest.mark.parametrize(
-    "kind",
-    [("real", True), ("log", True), ("tropical", True), ("expectation", False), (None, False), (None, True)],
-    ids=str,
+    ("semiring", "cyclic", "agenda", "cut"),
+    [
+        ("real", True, "auto", "a group for each table"),
+        ("log", True, "auto", "tables in one group"),
+        ("tropical", True, "fifo", "rules that share functions"),
+        ("expectation", False, "lifo", "rules that share functions"),
+        ("closed", True, "auto", "tables in one group"),
+        (None, False, "priority", "rules that share functions"),
+        (None, True, "auto", "a group for each table"),
+    ],
 )
-def test_random_programs_have_the_items_values_and_gradients_of_the_engine(kind: tuple[str | None, bool]) -> None:
-    assert judges.check(KINDS.index(kind), 6) is None
+def test_random_programs_have_the_items_values_and_gradients_of_the_engine(
+    semiring: str | None, cyclic: bool, agenda: str, cut: str
+) -> None:
+    seed = KINDS.index((semiring, cyclic)) + len(KINDS) * AGENDAS.index(agenda)
+    assert judges.check(seed, 6, cut) is None
 
 
 TIED = (
@@ -176,6 +223,10 @@ DIFFERENTIABLE: Mapping[str | None, tuple[Program, ...]] = {
         Program(
             "b(a) max= s(a). b(Y) max= b(X) - abs(e(X,Y)). goal += b(_) * 2.",  # what is worse arrives while it waits
             {**ARCS, "e/2": [*ARCS["e/2"], ("a", "a", 1.0), ("d", "a", 0.3)]},
+        ),
+        Program(
+            "l(V) min= l(V) + abs(z). l(V) min= s(W) * max(l(U), e(U,V)). l(V) min= s(V). goal += l(_).",  # in rounds
+            {**ARCS, "z/0": [(0.0,)]},
         ),
         Program(
             ":- input e/2 *=, s/1 log+=. goal += e(X,Y) * s(X).",

@@ -18,10 +18,10 @@ from dynagrad.charts.chart import run_of
 from dynagrad.charts.program import binding_of
 from dynagrad.codegen.rules import context as class_context
 from dynagrad.codegen.rules.functions import Functions
-from dynagrad.codegen.rules.program import Generated, generate, write_members
+from dynagrad.codegen.rules.program import generate
 from dynagrad.ir import variable
 from dynagrad.plan import size as class_size
-from dynagrad.plan.model import Derivatives, Passes, Plan
+from dynagrad.plan.model import Derivatives, Passes
 from dynagrad.plan.right_sides import as_real
 from dynagrad.runtime.compiling import cache
 from plan.planned import planned
@@ -118,24 +118,19 @@ def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(class_size, "LARGE_PROGRAM", 1)
 
 
-def members(plan: Plan, passes: Passes) -> list[str]:
-    """The members that are declared in a class with these passes."""
-    context = class_context.ClassContext(plan, passes)
-    write_members(context)
-    return context.out.lines
-
-
 @pytest.mark.usefixtures("cut")
 @pytest.mark.parametrize("name", CASES)
-def test_both_classes_have_the_same_members_and_slots(name: str) -> None:
-    """Nothing is compiled: charts of one class are looked at as those of the other."""
+def test_both_classes_have_the_same_slots(name: str) -> None:
+    """Nothing is compiled: charts of one class are looked at as those of the other.
+
+    That members are the same, too, is shown by gradients: here, and of random programs in `plan/test_interpret.py`.
+    """
     text, semiring, _ = CASES[name]
     plan = planned(f":- semiring {semiring}.\n{text}" if semiring else text, facts_of(name))
     taped = replace(plan, derivatives=Derivatives())
     forward = generate(taped, passes=Passes.FORWARD)
     backward = generate(taped, passes=Passes.BACKWARD, like=forward)
     assert backward.works_on(forward) and backward.works_on(generate(taped))
-    assert members(taped, Passes.FORWARD) == members(taped, Passes.BACKWARD) == members(taped, Passes.BOTH)
     assert forward.constants == backward.constants and forward.functors == backward.functors
     assert forward.weights == backward.weights
 
@@ -168,9 +163,10 @@ def test_a_gradient_after_a_run_is_that_of_a_class_with_both_passes(name: str, b
     facts = facts_of(name)
     chart = dg.Program(text, semiring).run(facts)
     forward = len(built)  # two where it turns out that a cycle has to be iterated
-    assert not any("int64_t backward()" in source for source in built)
+    assert not run_of(chart).ready().compiled.engine.goes_back
     after = chart.gradient("goal")
-    assert len(built) == forward + 1 and "int64_t backward()" in built[-1]
+    taped = run_of(chart).taped
+    assert len(built) == forward + 1 and taped is not None and taped.compiled.engine.goes_back
 
     whole = dg.Program(text, semiring).bind({})
     binding_of(whole).derivatives = Derivatives()
@@ -202,14 +198,8 @@ def test_a_backward_class_has_the_functions_of_values_that_it_calls() -> None:
     forward = generate(taped, passes=Passes.FORWARD)
     backward = generate(taped, passes=Passes.BACKWARD, like=forward)
     assert backward.works_on(forward)
-    assert defined(forward) == defined(backward) == 1, "the value, and the derivative"
     gradient = program.run(facts).gradient("goal")
     assert gradient["start/1"].values.tolist() == [0.125] and gradient["stop/1"].values.tolist() == [0.75]
-
-
-def defined(generated: Generated) -> int:
-    """How many functions of values have a definition that joins call."""
-    return sum(line.startswith("int64_t call") for line in generated.shared)
 
 
 def test_a_class_has_the_member_for_functions_of_the_class_that_it_is_like() -> None:

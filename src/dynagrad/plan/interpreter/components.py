@@ -21,9 +21,9 @@ from ..traits import clause_defined
 from .chart import GroundItem
 from .equations import Monomial, jacobian, least_logs, least_solution, solve_linear
 from .instances import GroundRule
-from .numbers import Value, improves, plus_of, same, value_of
+from .numbers import Value, same, value_of
 from .order import Heap, level
-from .state import MOST_STEPS, Asserted, State
+from .state import MOST_STEPS, Asserted, State, Total
 
 
 def solve(state: State, stage: Stage) -> None:
@@ -39,9 +39,9 @@ def solve(state: State, stage: Stage) -> None:
         if len(component) > 1 or component[0] in needs(component[0]):
             _solve_component(state, stage, component)
         else:
-            value = _total(state, component[0])
-            assert value is not None
-            state.chart.set(component[0], value)
+            total = _total(state, component[0])
+            assert total is not None
+            state.enter(component[0], total)
 
 
 def _explore(state: State, stage: Stage) -> None:
@@ -77,28 +77,24 @@ def _explore(state: State, stage: Stage) -> None:
     raise Error(f"there are too many items of {', '.join(stage.keys)}")
 
 
-def _total(state: State, item: GroundItem, unknown: Container[GroundItem] = ()) -> Value | None:
+def _total(state: State, item: GroundItem, unknown: Container[GroundItem] = ()) -> Total | None:
     """The value of an item, from those of all that it is derived from; not from items whose value is unknown yet."""
-    table, total = state.plan.tables[item.key], None
+    total: Total | None = None
     for source in state.sources[item]:
-        if isinstance(source, GroundRule) and any(other in unknown for other in state.counts(source)):
-            continue
-        x = state.contribution(source)
-        if total is None or improves(state.plan, table, x, total):
-            state.best[item] = source
-        total = x if total is None else plus_of(state.plan, table)(total, x)
+        if not isinstance(source, GroundRule) or all(other not in unknown for other in state.counts(source)):
+            total = state.plus(total, source)
     return total
 
 
 def _solve_component(state: State, stage: Stage, component: Sequence[GroundItem]) -> None:
     """Gives the items of a cyclic component their values."""
-    if state.plan.semiring != "count" and stage.unknowns and state.plan.user is None:
-        solution = _solution(state, component)
-        if solution is not None:
-            for item, value in zip(component, solution, strict=True):
-                state.chart.set(item, value)
-            return
-    _iterate(state, component)
+    solvable = state.plan.semiring != "count" and stage.unknowns > 0 and state.plan.user is None
+    solution = _solution(state, component) if solvable else None
+    if solution is None:
+        _iterate(state, component)
+        return
+    for item, value in zip(component, solution, strict=True):
+        state.chart.set(item, value)
 
 
 def _iterate(state: State, component: Sequence[GroundItem]) -> None:
@@ -107,12 +103,13 @@ def _iterate(state: State, component: Sequence[GroundItem]) -> None:
     for _ in range(MOST_STEPS // len(component)):
         settled = not unknown
         for item in component:
-            now = _total(state, item, unknown)
-            if now is None:
+            total = _total(state, item, unknown)
+            if total is None:
                 continue
-            old = state.chart.value(item)
-            settled = settled and old is not None and same(old, now)
-            state.chart.set(item, now)
+            old = None if item in unknown else state.chart.value(item)
+            settled = settled and old is not None and same(old, total[0])
+            if old != total[0]:  # else the source of an earlier turn stays, which reached it first
+                state.enter(item, total)
             unknown.discard(item)
         if settled:
             return

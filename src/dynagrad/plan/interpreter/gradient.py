@@ -16,7 +16,6 @@ from ...components import strongly_connected
 from ...errors import NotDifferentiable
 from ...rules.aggregators import HeadKind
 from ...rules.semirings import SEMIRINGS
-from ..model import TableLayout
 from ..traits import copy_kind, head_kind, is_external, is_facts
 from .chart import GroundItem
 from .equations import solve_linear
@@ -82,18 +81,16 @@ def _shares(state: State, item: GroundItem, contributions: Mapping[Source, Value
     """The derivatives of an item's value by its contributions, where they are not zero."""
     table, total = state.plan.tables[item.key], state.chart.value(item)
     assert total is not None
-    kind = _kind(state, table)
+    kind = _of_numbers(state, head_kind(state.plan, table))
     if kind is HeadKind.SELECT:
         best = state.best.get(item)
         return {} if best is None or math.isinf(total[0]) else {best: 1.0}
     return dict(zip(contributions, shares(kind, [x[0] for x in contributions.values()], total[0]), strict=True))
 
 
-def _kind(state: State, table: TableLayout) -> HeadKind:
-    """How contributions make a value, as a number: a sum of weights is a softmax of their logs."""
-    kind = head_kind(state.plan, table)
-    logs = SEMIRINGS[state.plan.semiring].adds_logs
-    return HeadKind.SOFTMAX if logs and kind is HeadKind.SUM else kind
+def _of_numbers(state: State, kind: HeadKind) -> HeadKind:
+    """The kind by which the numbers of values are joined: a sum of weights is a softmax of their logs."""
+    return HeadKind.SOFTMAX if SEMIRINGS[state.plan.semiring].adds_logs and kind is HeadKind.SUM else kind
 
 
 def shares(kind: HeadKind, contributions: list[float], total: float) -> list[float]:
@@ -150,9 +147,7 @@ def _by_rows(
     for n, (row, _) in enumerate(rows):
         copies.setdefault(row, []).append(n)
     derivatives = [nothing] * len(rows)
-    kind = copy_kind(state.plan, table)
-    if SEMIRINGS[state.plan.semiring].adds_logs and kind is HeadKind.SUM:
-        kind = HeadKind.SOFTMAX
+    kind = _of_numbers(state, copy_kind(state.plan, table))
     for row, places in copies.items():
         adjoint, total = adjoints.get(GroundItem(key, row), nothing), state.chart.value(GroundItem(key, row))
         assert total is not None

@@ -6,6 +6,7 @@ semirings are handled alike.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -140,10 +141,7 @@ def joined(plan: Plan, table: TableLayout, copies: Sequence[Value]) -> Value:
         plus = algebra(plan).times
     elif kind is not HeadKind.SUM and plan.rules.semiring is None and plan.user is None:
         plus = _AGGREGATORS[table.aggregator]
-    total = copies[0]
-    for copy in copies[1:]:
-        total = plus(total, copy)
-    return total
+    return functools.reduce(plus, copies)
 
 
 def contributed(plan: Plan, table: TableLayout, value: Value) -> Value:
@@ -175,7 +173,7 @@ def negligible(plan: Plan, update: Value, now: Value, tolerance: float) -> bool:
     if SEMIRINGS[plan.semiring].adds_logs:
         return update[0] == -math.inf or update[0] - now[0] <= math.log(tolerance)
     sizes = [abs(now[0]) + (abs(part) if n else 0.0) for n, part in enumerate(now)]
-    return all(abs(part) <= tolerance * size for part, size in zip(update, sizes, strict=True))
+    return all(abs(part) < math.inf and abs(part) <= tolerance * size for part, size in zip(update, sizes, strict=True))
 
 
 def size(plan: Plan, table: TableLayout, update: Value, now: Value) -> float:

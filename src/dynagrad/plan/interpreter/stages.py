@@ -21,7 +21,7 @@ from .components import solve
 from .instances import GroundRule
 from .numbers import Value, add, check, improves, negligible, number_of, plus_of, replaces, same, size
 from .order import Agenda, Priority, agenda, level
-from .state import MOST_STEPS, Source, State, head_of
+from .state import MOST_STEPS, Source, State, Total, head_of
 from .terms import match_all
 
 TOLERANCE = 1e-16
@@ -43,40 +43,35 @@ def run_stage(state: State, stage: Stage) -> None:
             check(key, value)
 
 
-def contributions(state: State, stage: Stage) -> Iterator[tuple[Source, Value]]:
+def starts(state: State, stage: Stage) -> Iterator[Source]:
     """What a stage begins with: facts of its predicates, and rules that fire once, by the chart as it is."""
-    sources: Iterator[Source] = itertools.chain(state.axioms(stage.keys), *map(state.instances_of, stage.fires))
-    return ((source, state.contribution(source)) for source in sources)
+    return itertools.chain(state.axioms(stage.keys), *map(state.instances_of, stage.fires))
 
 
-def _totals(state: State, stage: Stage) -> dict[GroundItem, Value]:
+def _totals(state: State, stage: Stage) -> dict[GroundItem, Total]:
     """The sums of what a stage begins with, by item, in the order in which they arrive."""
-    totals: dict[GroundItem, Value] = {}
-    for source, x in contributions(state, stage):
-        head = head_of(source)
-        table = state.plan.tables[head.key]
-        if head not in totals:
-            state.record(source, best=True)
-            totals[head] = x
-            continue
-        state.record(source, best=improves(state.plan, table, x, totals[head]))
-        totals[head] = plus_of(state.plan, table)(totals[head], x)
+    totals: dict[GroundItem, Total] = {}
+    for source in starts(state, stage):
+        state.record(source)
+        totals[head_of(source)] = state.plus(totals.get(head_of(source)), source)
     return totals
 
 
 def _once(state: State, stage: Stage) -> None:
-    for item, value in _totals(state, stage).items():
-        state.chart.set(item, value)
+    for item, total in _totals(state, stage).items():
+        state.enter(item, total)
 
 
 def _sweep(state: State, stage: Stage) -> None:
     """All rules in rounds over the chart of the last round, until nothing changes (naive evaluation)."""
     for _ in range(MOST_STEPS):
-        totals = _totals(state, stage)
-        moved = [i for i, now in totals.items() if (old := state.chart.value(i)) is None or not same(old, now)]
-        for item, value in totals.items():
-            state.chart.set(item, value)
-        if not moved:
+        settled = True
+        for item, total in _totals(state, stage).items():
+            old = state.chart.value(item)
+            settled = settled and old is not None and same(old, total[0])
+            if old != total[0]:  # else the source of an earlier round stays, which reached it first
+                state.enter(item, total)
+        if settled:
             return
     raise Error(f"the values of {', '.join(stage.keys)} do not settle")
 
@@ -96,17 +91,17 @@ def _propagate(state: State, stage: Stage) -> None:
         table = plan.tables[head.key]
         updates = sinks if table.sink else pending
         before = updates.get(head, chart.value(head))
-        state.record(source, best=before is None or improves(plan, table, x, before))
-        if clause_defined(plan, table) and before is not None:
-            return  # it is worth one, however often it is derived
-        if before is not None and selects(plan, table) and not improves(plan, table, x, before):
-            return
+        state.record(source)
+        if before is None or improves(plan, table, x, before):
+            state.best[head] = source
+        elif selects(plan, table) or clause_defined(plan, table):
+            return  # it is no better; what clauses derive is worth one, however often it is derived
         updates[head] = plus_of(plan, table)(updates[head], x) if head in updates else x
         if not table.sink:
             waiting.push(head, _priority(state, stage, table, head, updates[head]))
 
-    for source, x in contributions(state, stage):
-        send(source, x)
+    for source in starts(state, stage):
+        send(source, state.contribution(source))
     for _ in range(MOST_STEPS):
         item = waiting.pop()
         if item is None:
@@ -118,7 +113,7 @@ def _propagate(state: State, stage: Stage) -> None:
             if now == old:
                 continue
             update = now
-        elif old is not None and negligible(plan, update, old, TOLERANCE):
+        elif old is not None and (now == old or negligible(plan, update, old, TOLERANCE)):
             pending[item] = update
             continue
         check(item.key, now)

@@ -17,7 +17,7 @@ from ..nest import Nest
 from ..traits import closed, is_external
 from .chart import GroundChart, GroundItem
 from .instances import GroundRule, instances
-from .numbers import Number, Value, contributed, value_of
+from .numbers import Number, Value, contributed, improves, plus_of, value_of
 from .order import Ranks
 from .terms import Row
 from .values import RightSides
@@ -41,6 +41,10 @@ class Asserted:
 
 Source = Asserted | GroundRule
 """What a contribution comes from."""
+
+
+Total = tuple[Value, Source]
+"""A sum of contributions; where plus selects, the second is the source of the one that it is, the first of several."""
 
 
 def head_of(source: Source) -> GroundItem:
@@ -108,9 +112,20 @@ class State:
         for key in keys:
             yield from self.asserted.get(key, ())
 
-    def record(self, source: Source, *, best: bool = False) -> None:
-        """Keeps that an item was derived from a source, and with `best` that its value is what this contributes."""
-        head = head_of(source)
-        self.sources.setdefault(head, {})[source] = None
-        if best or head not in self.best:
-            self.best[head] = source
+    def record(self, source: Source) -> None:
+        """Keeps that an item was derived from a source."""
+        self.sources.setdefault(head_of(source), {})[source] = None
+
+    def plus(self, total: Total | None, source: Source) -> Total:
+        """A total with what one more source contributes."""
+        x = self.contribution(source)
+        if total is None:
+            return x, source
+        table = self.plan.tables[head_of(source).key]
+        best = source if improves(self.plan, table, x, total[0]) else total[1]
+        return plus_of(self.plan, table)(total[0], x), best
+
+    def enter(self, item: GroundItem, total: Total) -> None:
+        """Gives an item of the chart its value."""
+        self.chart.set(item, total[0])
+        self.best[item] = total[1]
