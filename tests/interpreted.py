@@ -10,7 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 import dynagrad as dg
 from dynagrad.charts.binding.binding import Binding
@@ -36,12 +39,17 @@ from dynagrad.plan.planner import make_plan
 from dynagrad.plan.traits import selects
 from dynagrad.rules import syntax as s
 from dynagrad.rules.show import show
+from dynagrad.semirings import scale
 from oracle import Real, Struct, close
 from oracle import term as oracle_term
 
 
 def plan_for(context: ProgramContext, facts: Mapping[str, Any]) -> Plan:
     """The plan that a run with these facts would have."""
+    if context.scale.name == "expectation":
+        length = max((len(number(r)) - 1 for r in _pairs(facts)), default=1)
+        options, wide = replace(context.options, vector=length), scale("expectation", vector=length)
+        context = replace(context, options=options, scale=wide)
     relations = Binding(context, {}).gathered(read_facts(context, facts, False), {})
     if any(map(has_texts, relations.values())):
         relations = dict(settle_texts(context.domains, relations))
@@ -54,6 +62,11 @@ def plan_for(context: ProgramContext, facts: Mapping[str, Any]) -> Plan:
     rough = rounded(context, known, summary, fresh.keys())
     count = pair_count(relations, fresh, fresh.keys(), rough)
     return make_plan(context.rules, context.domains, rough, context.options, count)
+
+
+def _pairs(facts: Mapping[str, Any]) -> list[Any]:
+    """The values of facts in `expectation`."""
+    return [row[-1] for key, rows in facts.items() for row in rows if len(row) > int(key.rpartition("/")[2])]
 
 
 def ground(value: Any) -> s.Term:
@@ -119,6 +132,8 @@ def differences(mine: Mapping[Any, Any], theirs: Mapping[Any, Any], tolerance: f
     found += [f"{row} is missing, should be {theirs[row]}" for row in theirs.keys() - mine.keys()]
     for row in mine.keys() & theirs.keys():
         a, b = number(mine[row]), number(theirs[row])
+        if isinstance(a, tuple) and isinstance(b, tuple) and len(b) < len(a):
+            b = (b[0], *b[1:] * (len(a) - 1))  # one number stands for a vector of that number
         if not close(a, b, tolerance):
             found.append(f"{row} is {a}, should be {b}")
     return found
@@ -193,7 +208,7 @@ def gradient_difference(run: Interpreted, chart: Any, key: str, row: tuple[s.Ter
     item = show(s.Item(key.rpartition("/")[0], row))
     try:
         theirs = chart.gradient(item)
-    except dg.NotDifferentiable as error:
+    except dg.Error as error:  # there is none, or it is not finite
         return None if _refuses(run, key, row) else f"the gradient of {item} is refused: {error}"
     first = None
     for mine in gradients(run, key, row):
@@ -212,8 +227,11 @@ def _agree(theirs: Iterable[Any], mine: Sequence[Any]) -> bool:
 
 
 def _refuses(run: Interpreted, key: str, row: tuple[s.Term, ...]) -> bool:
+    """Whether an item has no gradient, or one that is not finite."""
     try:
-        run.gradient(key, row)
-    except dg.NotDifferentiable:
+        derivatives = run.gradient(key, row)
+    except dg.Error:
         return True
-    return False
+    return not all(
+        math.isfinite(part) for values in derivatives.values() for x in values for part in np.ravel(number(x))
+    )

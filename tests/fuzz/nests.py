@@ -19,10 +19,10 @@ import dynagrad as dg
 from charts.test_engine import compiled, drawn, given_facts, visible
 from dynagrad.rules import syntax as s
 from dynagrad.rules.parse import parse
-from interpreted import differences, items, run_plan
+from interpreted import differences, items, run_plan, seen
 from language_cases import SHIFTED, Case, oracle_semiring
 from oracle import Conflict, Diverged, evaluate
-from random_charts import items_of, with_clauses, with_external, with_function, with_priority, with_transient
+from random_charts import items_of, with_clauses, with_external, with_function, with_priority, with_text, with_transient
 from random_programs import CYCLIC_SEMIRINGS, SEMIRINGS, Draw, Program, is_accepted, joined, plain_cycles
 
 KINDS: tuple[tuple[str | None, bool], ...] = (
@@ -77,6 +77,55 @@ def with_infinite_facts(program: Program, semiring: str | None, draw: random.Ran
     return Program(program.source, {**program.facts, key: rows}, program.functions)
 
 
+def with_joins(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With facts that are given several times, in plain arithmetic, and a declaration of how these join."""
+    keys = sorted(key for key, rows in program.facts.items() if rows)
+    if semiring is not None or not keys:
+        return program
+    key = draw.choice(keys)
+    values = [row[-1] for row in program.facts[key]]
+    copies = [(*row[:-1], draw.choice(values)) for row in draw.choices(program.facts[key], k=3)]
+    more = Program(program.source, {**program.facts, key: [*program.facts[key], *copies]}, program.functions)
+    return with_text(more, f":- input {key} {draw.choice(['+=', 'log+=', '*=', 'max=', 'min='])}.")
+
+
+def with_given_items(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With facts of a predicate that rules define."""
+    source = parse(program.source)
+    values = [row[-1] for key, rows in program.facts.items() for row in rows if len(row) > int(key.rpartition("/")[2])]
+    rules = [rule for rule in source.rules if not rule.head.arguments or all(map(is_ground, rule.head.arguments))]
+    if not rules or not values:
+        return program
+    head = draw.choice(rules).head
+    row = tuple(seen(argument) for argument in head.arguments)
+    copies = [(*row, draw.choice(values)) for _ in range(draw.randint(1, 2))]
+    more = Program(program.source, {**program.facts, head.key: copies}, program.functions)
+    return with_text(more, f":- input {head.key}.")
+
+
+def is_ground(term: s.Term) -> bool:
+    """Whether a term of the text is ground."""
+    if isinstance(term, s.Compound):
+        return all(map(is_ground, term.arguments))
+    return isinstance(term, s.Symbol | s.Integer | s.Float)
+
+
+def with_iteration(program: Program, semiring: str | None, draw: random.Random) -> Program:
+    """With cycles that are not solved, or by another method."""
+    return with_text(program, f":- solve {draw.choice(['iterate', 'newton'])}.")
+
+
+def with_vectors(program: Program) -> Program:
+    """A program in `expectation` with pairs of a number and a vector, where all numbers are those of facts."""
+    if ":- external" in program.source:
+        return program
+    facts = {
+        key: [(*row[:-1], (row[-1][0], (row[-1][1], 1.0 - row[-1][0]))) for row in rows]
+        for key, rows in program.facts.items()
+    }
+    return Program(program.source, facts, program.functions)
+
+
 @dg.compile
 def folded(x: float) -> float:
     """A function with a loop and a branch."""
@@ -100,6 +149,9 @@ ADDED: tuple[tuple[float, Callable[[Program, str | None, random.Random], Program
     (0.3, with_transient),
     (0.15, with_priority),
     (0.1, with_infinite_facts),
+    (0.4, with_joins),
+    (0.2, with_given_items),
+    (0.15, with_iteration),
 )
 """How often something is added to what `random_programs.py` draws."""
 
@@ -121,7 +173,9 @@ def program_in(draw: Draw, semiring: str | None, cyclic: bool) -> Program:
 def program_of(seed: int) -> tuple[Program, str | None, str]:
     """The program of that number, its semiring, and its agenda."""
     semiring, cyclic, agenda = kind_of(seed)
-    return program_in(Draw(f"nests {seed}"), semiring, cyclic), semiring, agenda
+    program = program_in(Draw(f"nests {seed}"), semiring, cyclic)
+    vectors = semiring == "expectation" and agenda == "auto"
+    return with_vectors(program) if vectors else program, semiring, agenda
 
 
 def kind_of(seed: int) -> tuple[str | None, bool, str]:

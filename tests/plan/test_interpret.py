@@ -92,6 +92,9 @@ CONSTRUCTS: Mapping[str, str] = {
     **{f"{name} predicates": rf"^:- {name} " for name in ("external", "transient")},
     "a function of values": r"^:- function ",
     "a declared priority": r"^:- priority ",
+    "facts that join as declared": r"^:- input .*=\.",
+    "facts of what rules define": r"^:- input d.*\d\.",
+    "a method for cycles": r"^:- solve ",
 }
 """By what is drawn, an expression that matches some line of it."""
 
@@ -102,6 +105,8 @@ def test_what_is_drawn_here_has_every_construct_in_some_program() -> None:
     assert [name for name, shape in CONSTRUCTS.items() if not any(re.search(shape, line) for line in lines)] == []
     plain = [program.facts for program, semiring, _ in programs if semiring is None]
     assert any(np.inf in row[-1:] or -np.inf in row[-1:] for facts in plain for rows in facts.values() for row in rows)
+    pairs = [program.facts for program, semiring, _ in programs if semiring == "expectation"]
+    assert any(isinstance(row[-1][1], tuple) for facts in pairs for rows in facts.values() for row in rows)
     assert any(folded in program.functions.values() for program, *_ in programs)
     assert {(semiring, agenda) for _, semiring, agenda in programs} >= {
         (semiring, agenda) for semiring in ("real", "log", None) for agenda in AGENDAS
@@ -124,7 +129,12 @@ def test_corners_of_numbers_have_the_values_of_the_oracle(text: str, facts: Fact
 
 @pytest.mark.parametrize("agenda", sorted({*AGENDAS}))
 @pytest.mark.parametrize(
-    "text", ["d += e. d += 0.2 * d / (1 + abs(e)).", "d(0) += e. d(1) += e. d(I+1) += d(I) - e for I < 2."]
+    "text",
+    [
+        "d += e. d += 0.2 * d / (1 + abs(e)).",
+        "d(0) += e. d(1) += e. d(I+1) += d(I) - e for I < 2.",
+        "d log+= e - e. d log+= 1 + SIDE(e).",
+    ],
 )
 def test_a_value_that_is_no_number_is_an_error(text: str, agenda: str) -> None:
     with pytest.raises(dg.Error, match=r"NaN|no finite value"):

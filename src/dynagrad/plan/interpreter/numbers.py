@@ -25,8 +25,8 @@ Operation = Callable[[Value, Value], Value]
 
 def log_add(a: float, b: float) -> float:
     """The log of the sum of two weights that are given by their logs."""
-    high, low = max(a, b), min(a, b)
-    if low == -math.inf or math.isinf(high):
+    high, low = (a, b) if a >= b else (b, a)
+    if low == -math.inf or (high == math.inf and low == low):
         return high
     return high + math.log1p(math.exp(low - high))
 
