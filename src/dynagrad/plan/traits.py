@@ -317,7 +317,7 @@ def sums_up(plan: Plan, table: TableLayout) -> bool:
 
 
 def rests(plan: Plan, table: TableLayout) -> bool:
-    """Whether updates to the items of a table may rest: see `codegen/rules/backward/resting.py`."""
+    """Whether updates to the items of a table may rest: see `running/sweep.hpp`."""
     if plan.derivatives is None or is_facts(table):
         return False
     by_weight = ("real", "expectation", "plain", *(("log",) if plan.derivatives.outside else ()))

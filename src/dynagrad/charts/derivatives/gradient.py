@@ -2,8 +2,8 @@
 
 A gradient needs a run with a tape: the chart's own, or its `Replay.rerun`. Items are seeded with their cotangents,
 native code goes back over the tape, and `Gradient` reads the adjoints as tables like the facts that came in. Tangents
-are read from a run over dual numbers. The backward pass itself is written by `codegen/rules/backward/sweep.py`, over
-the headers of the runtime.
+are read from a run over dual numbers. The backward pass itself is `running/sweep.hpp`, over what
+`codegen/rules/backward/` writes.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ along the cotangents, which is such a choice again.
 In `expectation` each component is a pair (p, r): p, and then the numbers of r. To Python they are plain real numbers,
 and a pullback is the transpose of the derivative as a matrix of them; see `Pass.back`.
 
-Native code computes the derivatives (`codegen/rules/backward/sweep.py`, `jets.hpp`). What users call is in
+Native code computes the derivatives (`running/sweep.hpp`, `jets.hpp`). What users call is in
 `function.py`.
 """
 

@@ -16,7 +16,6 @@ from ...runtime.compiling.objects import Object
 from ..cxx import comment
 from . import linked
 from .access import write_access, write_external
-from .backward import resting
 from .backward.adjoints import write_tape
 from .backward.row_joins import write_waiting_members
 from .backward.sweep import write_backward
@@ -29,7 +28,7 @@ from .running.pops import write_drives, write_joins
 from .running.stages import write_fire, write_parts, write_stages
 from .scope import Names, python_value
 from .solving import blocks
-from .tables import open_class, write_constructor, write_facts, write_facts_plans, write_plus
+from .tables import open_class, write_constructor, write_each_table, write_facts, write_facts_plans, write_plus
 from .values import semiring_cxx
 
 PRELUDE = "dynagrad/outside/rules.hpp"
@@ -141,7 +140,7 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     if plan.adjoint:
         headers.append("running/tape.hpp")
     if context.goes_back:
-        headers += ["running/undo.hpp", "outside/cotangents.hpp"]
+        headers.append("running/sweep.hpp")
     if plan.collects is not None:
         headers.append("visiting/collect.hpp")
     headers += context.names.functions.includes()
@@ -204,7 +203,6 @@ def write_members(context: ClassContext) -> None:
     out.line(f"TableView tables[{max(1, len(plan.tables))}] = {{}};")
     if plan.adjoint:
         write_tape(context)
-    resting.write_members(context)
     blocks.write_members(context)
     if plan.changes is not None:
         changing.write_members(context)
@@ -230,10 +228,11 @@ def _functions(context: ClassContext) -> None:
         if Passes.FORWARD in context.passes:
             write_fire(context, stage)
     write_drives(context, joined)
-    write_stages(context)
     if plan.changes is not None:
         changing.write_changes(context)
     if context.goes_back:
+        write_each_table(context)
         write_backward(context)
+    write_stages(context)
     write_facts_plans(context)
     write_access(context)

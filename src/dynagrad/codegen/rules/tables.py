@@ -155,6 +155,19 @@ def open_class(context: ClassContext) -> None:
     write_alike(context)
 
 
+def write_each_table(context: ClassContext) -> None:
+    """`each_table`: calls a function with each, by groups."""
+    out, groups = context.out, context.groups()
+    for k, group in enumerate(groups if len(groups) > 1 else ()):
+        with out.block(f"template <class F> DYNAGRAD_FIRED void each_table{k}(F& f)"):
+            for table in group:
+                out.line(f"f({context.names.table[table.key]});")
+    with out.block("template <class F> DYNAGRAD_ALWAYS void each_table(F&& f)"):
+        alone = [f"f({context.names.table[table.key]});" for table in groups[0]]
+        for line in alone if len(groups) == 1 else [f"each_table{k}(f);" for k in range(len(groups))]:
+            out.line(line)
+
+
 def write_table(context: ClassContext, table: TableLayout, account: str, scope: str = "") -> None:
     """The member of a table: a struct of its own, with what `members.py` says that it has beside its values; or that
     of a table that is alike, see `shares_types`."""

@@ -21,12 +21,15 @@ from ...plan.traits import (
     keeps_total,
     keeps_updates,
     may_excuse,
+    posteriors,
+    rests,
     selects,
     settles,
     steps,
     stored_order,
     sums,
     sums_up,
+    undoes_rows,
     waits,
 )
 from ...rules.aggregators import AGGREGATORS, HeadKind
@@ -94,12 +97,26 @@ def live(context: ClassContext, table: TableLayout) -> Sequence[Join]:
     return [join for join in driven(context, table) if not steps(plan, plan.tables[join.rule.head.key])]
 
 
+def goes_back_in_rows(context: ClassContext, join: Join) -> bool:
+    """Whether a join is gone back over for a whole row of drivers: adjoints are posteriors, or those of `real`."""
+    return context.in_rows(join) and (posteriors(context.plan) or context.plan.semiring == "real")
+
+
+def rows_back(context: ClassContext, table: TableLayout) -> bool:
+    """Whether some of the joins that an item drives are."""
+    return any(goes_back_in_rows(context, join) for join in live(context, table))
+
+
 def _kinds_of_heads(context: ClassContext, table: TableLayout) -> set[HeadKind]:
     return {head_kind(context.plan, context.plan.tables[join.rule.head.key]) for join in live(context, table)}
 
 
 BACK_TRAITS: dict[str, Callable[[ClassContext, TableLayout], Trait]] = {
     "drives_choices": lambda c, t: _kinds_of_heads(c, t) == {HeadKind.SELECT},
+    "rows_back": rows_back,
+    "undoes_rows": lambda c, t: undoes_rows(c.plan, t),
+    "rests": lambda c, t: rests(c.plan, t),
+    "steps": lambda c, t: steps(c.plan, t),
     "together_back": lambda c, t: any(goes_back_together(c.plan, join) for join in live(c, t)),
 }
 """What it is where a pass back may follow."""

@@ -15,11 +15,6 @@ from ..statements import JoinWriter
 from .adjoints import update_adjoint
 
 
-def goes_back_in_rows(context: ClassContext, join: Join) -> bool:
-    """Whether a join is gone back over for a whole row of drivers: adjoints are posteriors, or those of `real`."""
-    return context.in_rows(join) and (posteriors(context.plan) or context.plan.semiring == "real")
-
-
 def write_back(context: ClassContext, join: Join) -> JoinWriter:
     """The body of the function of such a join; returns its writer."""
     place = join.rule.number, join.driver
@@ -101,15 +96,15 @@ def write_waiting_members(context: ClassContext) -> None:
             context.out.line(f"BackMatrix* {waiting_rows(join)} = nullptr;")
 
 
-def begin_waiting(context: ClassContext, stage: Stage) -> None:
-    """At the beginning of the function that undoes a stage."""
-    for join in waits(context, stage):
-        member = waiting_rows(join)
-        context.out.line(f"BackMatrix rows_of_{member};")
-        context.out.line(f"{member} = &rows_of_{member};")
-
-
-def end_waiting(context: ClassContext, stage: Stage) -> None:
-    """Where all pops of a stage are undone."""
-    for join in waits(context, stage):
-        context.out.line(f"{waiting_rows(join)}->end();")
+def write_waiting(context: ClassContext, stage: Stage) -> None:
+    """`in_rows_back<n>`: has them while a stage is undone."""
+    members, out = [waiting_rows(join) for join in waits(context, stage)], context.out
+    if members:
+        with out.block(f"template <class F> DYNAGRAD_ALWAYS bool in_rows_back{stage.number}(F f)"):
+            for member in members:
+                out.line(f"BackMatrix rows_of_{member};")
+                out.line(f"{member} = &rows_of_{member};")
+            out.line("if (!f()) return false;")
+            for member in members:
+                out.line(f"{member}->end();")
+            out.line("return true;")

@@ -1,6 +1,6 @@
 """Undoes the pops of a row together, where some of the joins that they drove were made for the whole row.
 
-Pops one by one are undone in `codegen/rules/backward/sweep.py`.
+Pops one by one are undone in `running/undo.hpp`.
 """
 
 from __future__ import annotations
@@ -8,22 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, Stage, TableLayout
-from ....plan.traits import goes_back_together, posteriors
+from ....plan.traits import goes_back_together, posteriors, rolls_back
 from ..context import ClassContext
 from ..rows.calling import ItemRow, write_row_call
 from ..statements import arguments_of
-from .row_joins import goes_back_in_rows
+from ..traits import goes_back_in_rows
 
 
-def write_undo_row(
-    context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join], rolls: bool
-) -> None:
-    """`undo_row_...`, of up to 64 pops, as they were popped together; `rolls` says whether the chart is
-    rolled back."""
-    out, name, n = context.out, context.names.table[table.key], stage.number
+def write_undo_rows(context: ClassContext, stage: Stage, table: TableLayout, drives: Sequence[Join]) -> None:
+    """`undo_rows`, of up to 64 pops, as they were popped together; returns the place of the first of them."""
+    out, name, n, rolls = context.out, context.names.table[table.key], stage.number, rolls_back(stage)
     last = table.order[-1]
     listed = arguments_of(table)
-    out.open(f"DYNAGRAD_STEP int64_t undo_row_{name}(int64_t t)")
+    out.open(f"DYNAGRAD_STEP int64_t undo_rows({context.table_types[table.key]}&, int64_t t)")
     out.line("int64_t cell = cell_of(tape.pops[t]);")
     context.unpack(table)
     out.line(f"const int64_t within = (int64_t)a{last} - {name}.range[{table.arity - 1}].low;")

@@ -21,11 +21,14 @@ from ....plan.traits import (
     has_axioms,
     resting,
     rolls_back,
+    selects,
     solves,
+    steps,
     sweeps,
     traces,
 )
 from ...cxx import comment
+from ..backward import row_joins
 from ..context import AGENDAS, ClassContext, level_type
 from ..traits import Trait, constants
 
@@ -46,6 +49,7 @@ STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
     "improves": lambda p, s: gains(p, s) or follows(p, s),
     "gains_around": gains,
     "rests": lambda p, s: bool(resting(p, s)),
+    "selects": lambda p, s: p.adjoint and any(selects(p, p.tables[key]) for key in s.keys),
     "rolls_back": lambda p, s: p.adjoint and rolls_back(s),
     "has_axioms": lambda p, s: any(has_axioms(p, p.tables[key]) for key in s.keys),
     "seals": lambda p, s: not has_agenda(s) or any(p.tables[key].sink for key in s.keys),
@@ -75,6 +79,7 @@ STAGE_PARTS: dict[str, tuple[Has, Callable[[Plan, Stage], str], str]] = {
     "convergence": (lambda p, s: estimates(p, s) or sweeps(s), _convergence, ""),
     "gains": (traces, lambda *_: "Gains", "{&account}"),
     "moving": (lambda _, s: sweeps(s), lambda *_: "Moving", ""),
+    "needed": (lambda p, s: p.adjoint and bool(resting(p, s)), lambda *_: "Array<Handle>", "{&account}"),
     "settles": (lambda p, s: p.adjoint and p.order > 0 and bool(resting(p, s)), lambda *_: "int64_t", " = INT64_MAX"),
 }
 """What a stage has in the class, under a name that ends with its number: when, the type, and how it is initialised."""
@@ -157,6 +162,11 @@ def _write_stage(context: ClassContext, stage: Stage, base: str, lines: Sequence
         _write_on(context, stage)
         if stage.fires:
             out.line(f"template <class P> DYNAGRAD_ALWAYS static void fire(P& p) {{ p.fire{n}(); }}")
+        if _fires_back(context, stage):
+            out.line(f"template <class P> DYNAGRAD_ALWAYS static void fire_back(P& p) {{ p.fire_back{n}(); }}")
+        if context.plan.adjoint and row_joins.waits(context, stage):
+            call = f"in_rows_back(P& p, F f) {{ return p.in_rows_back{n}(f); }}"
+            out.line(f"template <class P, class F> DYNAGRAD_ALWAYS static bool {call}")
         if solves(stage):
             _write_solving(context, stage)
 
@@ -203,6 +213,12 @@ def _write_solving(context: ClassContext, stage: Stage) -> None:
         out.line(f"template <class P> static int64_t width(P& p) {{ return {length}; }}")
 
 
+def _fires_back(context: ClassContext, stage: Stage) -> bool:
+    """Whether such joins have derivatives."""
+    plan = context.plan
+    return plan.adjoint and any(not steps(plan, plan.tables[join.rule.head.key]) for join in stage.fires)
+
+
 def write_fire(context: ClassContext, stage: Stage) -> None:
     """`fire<n>`: calls the joins of a stage that no item drives."""
     if not stage.fires:
@@ -222,8 +238,10 @@ def write_stages(context: ClassContext) -> None:
         table, entry = plan.tables[stage.keys[0]], is_entry(context, stage)
         alike = f"{context.stage_types[stage.number]}, {context.table_types[table.key]}" if entry else ""
         stages.append(f"Once<{alike}>" if entry else f"Stage{stage.number}")
-        fire = f", &program::fire{stage.number}" if Passes.FORWARD in context.passes else ""
-        entries.append(f"{{{table.number}{fire}}}" if entry else "{}")
+        forward, back = Passes.FORWARD in context.passes, context.goes_back and _fires_back(context, stage)
+        fire = f"&program::fire{stage.number}" if forward else "nullptr"
+        fire += f", &program::fire_back{stage.number}" if back else ""
+        entries.append(f"{{{table.number}, {fire}}}" if entry else "{}")
     if any(entry != "{}" for entry in entries):
         context.out.line(f"static constexpr StageEntry<program> entries[] = {{{', '.join(entries)}}};")
     context.out.line(f"using Stages = StageList<{', '.join(stages)}>;")

@@ -1,6 +1,6 @@
 """Joins inside a level, written as equations of the ground program.
 
-Their functions are called by those of `blocks.py`, forward, and of `codegen/rules/backward/implicit.py`, backward.
+Their functions are called by those of `blocks.py`, forward, and of `solving/adjoints.hpp`, backward.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ class derivatives_base {
   derivatives_base& operator=(const derivatives_base&) = delete;
 
  protected:
+  using Cotangents = dynagrad::CotangentsOf<engine::program>;
   derivatives_base(base* c, const weighted* of, size_t count) : chart(c), run(c->runs), number(++c->gradients) {
     within([&] {
       for (size_t i = 0; i < count; i++) {
@@ -39,7 +40,7 @@ class derivatives_base {
       return weight{};
     }
     uint64_t words[engine::semiring::words] = {};
-    if (still()) chart->chart_->adjoint(table, codes, words, 0);
+    if (still()) Cotangents::read(*chart->chart_, table, codes, words, false);
     return from_words(words);
   }
   template <int N>
@@ -53,7 +54,7 @@ class derivatives_base {
           codes.zeros(n * N + 1), words.zeros(n * engine::semiring::words + 1);
           if (n) chart->chart_->items(table, codes.data, words.data, n);
           for (int64_t r = 0; r < n; r++)
-            chart->chart_->adjoint(table, codes.data + r * N, words.data + r * engine::semiring::words, 0);
+            Cotangents::read(*chart->chart_, table, codes.data + r * N, words.data + r * engine::semiring::words, false);
           to.fill(chart, table, codes.data, words.data, n);
         },
         [&] { no_room(); });
@@ -117,13 +118,13 @@ class derivatives_base {
     static_assert(semiring::words == semiring::adjoint_words, "a derivative is written as a value is");
     program& p = *chart->chart_;
     chart->filled = 0;
-    p.adjoints(true);
+    dynagrad::open_adjoints(p, true);
     for (int64_t i = 0; i < seeds.size; i++) {
       uint64_t words[semiring::words];
       const Seed& seed = seeds[i];
       memset(words, 0, sizeof words);
       words[0] = dynagrad::as_word(seed.cotangent);
-      p.seed(seed.at.table, seed.at.codes, words, 0);
+      Cotangents::seed(p, seed.at.table, seed.at.codes, words, false);
     }
     int64_t status;
     {
@@ -131,7 +132,7 @@ class derivatives_base {
       base* const before = base::asking;
       base::asking = chart;
       p.unlocked = &unlocked;
-      status = p.backward();
+      status = dynagrad::backward_of(p);
       p.unlocked = nullptr;
       base::asking = before;
     }
@@ -157,7 +158,7 @@ class derivatives_base {
   // The derivatives with respect to the rows of a predicate, those of axioms first.
   void read_rows(int table, dynagrad::Array<uint64_t>& words) {
     words.zeros(chart->words[table].size);
-    if (words.size) chart->chart_->adjoints_of_rows(table, chart->words[table].data, words.data);
+    if (words.size) Cotangents::read_rows(*chart->chart_, table, engine::program::copy_kinds[table], chart->words[table].data, words.data);
   }
   // No derivative with respect to a fact is NaN or infinite; items were looked at going backward.
   void check() {

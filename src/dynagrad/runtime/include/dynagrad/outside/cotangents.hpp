@@ -2,7 +2,7 @@
 //
 // Arrays of adjoints come as addresses, as `TableView` has them. S is the semiring and Back what adjoints are of.
 //
-// How adjoints are propagated between these is in generated code, over `running/tape.hpp`.
+// How adjoints are propagated between these is in `running/sweep.hpp`.
 #pragma once
 #include <dynagrad/storage/looking.hpp>
 #include <dynagrad/running/tape.hpp>

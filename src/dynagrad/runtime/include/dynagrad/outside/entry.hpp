@@ -2,7 +2,7 @@
 //
 // The functions themselves are in `outside/runtime.hpp`, and what they call in generated code.
 #pragma once
-#include <dynagrad/running/stages.hpp>
+#include <dynagrad/running/sweep.hpp>
 #include <dynagrad/running/collected.hpp>
 
 namespace dynagrad {
@@ -65,19 +65,19 @@ struct Entries {
   static int64_t bounds(const ChartBase* c, int64_t table, double* found, int64_t room) {
     DYNAGRAD_ONLY_CALL return of(c)->bounds(table, found, room);
   }
-  static void adjoints(ChartBase* c, bool room) { DYNAGRAD_ONLY_CALL of(c)->adjoints(room); }
+  static void adjoints(ChartBase* c, bool room) { DYNAGRAD_ONLY_CALL open_adjoints(*of(c), room); }
   static int64_t seed(ChartBase* c, int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole) {
-    DYNAGRAD_ONLY_CALL return of(c)->seed(table, a, cotangent, whole);
+    return CotangentsOf<P>::seed(*c, table, a, cotangent, scaled<P> && whole);
   }
-  static int64_t backward(ChartBase* c) { DYNAGRAD_ONLY_CALL return of(c)->backward(); }
+  static int64_t backward(ChartBase* c) { DYNAGRAD_ONLY_CALL return backward_of(*of(c)); }
   static int64_t adjoint(const ChartBase* c, int64_t table, const int32_t* a, uint64_t* words, int64_t whole) {
-    DYNAGRAD_ONLY_CALL return of(c)->adjoint(table, a, words, whole);
+    return CotangentsOf<P>::read(*c, table, a, words, scaled<P> && whole);
   }
   static int64_t adjoints_of_items(const ChartBase* c, int64_t table, uint64_t* words, int64_t room) {
-    DYNAGRAD_ONLY_CALL return of(c)->adjoints_of_items(table, words, room);
+    return CotangentsOf<P>::read_items(*c, table, words, room);
   }
   static void adjoints_of_rows(const ChartBase* c, int64_t table, const uint64_t* given, uint64_t* words) {
-    DYNAGRAD_ONLY_CALL of(c)->adjoints_of_rows(table, given, words);
+    CotangentsOf<P>::read_rows(*c, table, P::copy_kinds[table], given, words);
   }
   static const Array<Handle>* pops(const ChartBase* c) { return &of(c)->tape.pops; }
 

@@ -3,7 +3,7 @@
 // What else a class needs, it includes itself: `codegen/rules/program.py` says what.
 #pragma once
 #include <dynagrad/running/rounds.hpp>
-#include <dynagrad/running/undo.hpp>
+#include <dynagrad/running/sweep.hpp>
 #include <dynagrad/outside/entry.hpp>
 #include <dynagrad/outside/known.hpp>
 #include <dynagrad/changing/rederive.hpp>

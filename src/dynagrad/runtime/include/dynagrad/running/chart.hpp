@@ -88,6 +88,7 @@ struct ChartBase : Looking {
   Report report;
   Unlocked* unlocked = nullptr;
   int64_t stage = 0;
+  int64_t at_hand = 0;          // the stage that is run, or undone
   bool begun = false;
   bool has_zero = false;        // whether a fact weighs nothing
   bool recording = false;       // whether the run is entered into the tape: set by a class with both passes, or dg_chart_record
@@ -143,7 +144,7 @@ struct ChartBase : Looking {
     const int64_t started = clock_ns();
     halt = failed, budget = 0, report.status = done, report.partial = failed != 0;
     watched = settings.max_pops >= 0 || settings.pause_ns >= 0;
-    while (!halt && stage < count) stages[stage](this, started);
+    while (!halt && stage < count) at_hand = stage, stages[stage](this, started);
     report.status = halt, report.stage = stage;
     report.bytes = account.bytes + world->account.bytes;
     report.peak = account.peak > world->account.peak ? account.peak : world->account.peak;
@@ -230,6 +231,11 @@ struct ChartBase : Looking {
     stop(status);
     if (!failed) failed = status;
     report.partial = 1;
+  }
+  // The same for a pass back, whose failures are not those of the chart.
+  DYNAGRAD_ONCE void lose(int64_t status, int64_t table, int64_t cell) {
+    if (!halt) report.error_table = table, report.error_cell = cell;
+    stop(status);
   }
   // After the pop of an item: ends the run if it was to stop there.
   DYNAGRAD_ALWAYS void stop_after(Handle h) {

@@ -192,22 +192,48 @@ template <class P>
 struct StageEntry {
   int32_t table;
   void (P::*fire)();
+  void (P::*fire_back)();
 };
-// Such a stage: the one that is run, whose rules fire once.
+// Such a stage: the one that is run or undone, whose rules fire once.
 template <class Base, class T>
 struct Once : Base {
   template <class P, class F>
-  DYNAGRAD_ALWAYS static void each(P& p, F&& f) { f(static_cast<T&>(*p.tables[P::entries[p.stage].table].items)); }
+  DYNAGRAD_ALWAYS static void each(P& p, F&& f) { f(static_cast<T&>(*p.tables[P::entries[p.at_hand].table].items)); }
   template <class P>
-  DYNAGRAD_ALWAYS static void fire(P& p) { (p.*P::entries[p.stage].fire)(); }
+  DYNAGRAD_ALWAYS static void fire(P& p) { (p.*P::entries[p.at_hand].fire)(); }
+  template <class P>
+  DYNAGRAD_ALWAYS static void fire_back(P& p) {
+    if (const auto back = P::entries[p.at_hand].fire_back) (p.*back)();
+  }
 };
+
+template <class Stage, class P>
+void undo_stage(ChartBase* chart);  // `sweep.hpp`
+template <class Stage, class P>
+void redo_stage(ChartBase* chart);
 
 // The stages of a program, in their order.
 template <class... Each>
 struct StageList {
   static constexpr int64_t count = sizeof...(Each);
+  static constexpr bool any(const bool (&of)[count + 1]) {
+    for (bool x : of)
+      if (x) return true;
+    return false;
+  }
+  static constexpr bool rests = any({Each::rests..., false}), rolls_back = any({Each::rolls_back..., false});
   template <class P>
   static constexpr ChartBase::RunStage run[] = {run_stage<Each, P>..., nullptr};
+  template <class P>
+  static constexpr void (*undo[])(ChartBase*) = {undo_stage<Each, P>..., nullptr};
+  template <class P>
+  static constexpr void (*redo[])(ChartBase*) = {redo_stage<Each, P>..., nullptr};
+  // Calls a function with each as a template argument.
+  template <class F>
+  static void each(F f) {
+    const int done[] = {(f.template operator()<Each>(), 0)..., 0};
+    (void)done;
+  }
 };
 template <class P>
 void run_program(P& p) {

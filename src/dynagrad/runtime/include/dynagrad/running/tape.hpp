@@ -5,8 +5,7 @@
 // the update was made that the item was popped with. The backward pass traverses the tape from its end without changing
 // it, so the chart may be resumed afterwards.
 //
-// The pass itself is in generated code (`codegen/rules/backward/sweep.py`); what users set and read, in
-// `outside/cotangents.hpp`.
+// The pass itself is in `sweep.hpp`; what users set and read, in `outside/cotangents.hpp`.
 #pragma once
 #include <dynagrad/running/chart.hpp>
 

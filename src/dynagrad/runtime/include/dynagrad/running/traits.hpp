@@ -23,6 +23,7 @@ struct StageTraits {
   static constexpr bool improves = false;   // items are watched for gains around cycles
   static constexpr bool gains_around = false;  // ... which improvements alone close
   static constexpr bool rests = false;      // updates may rest with items
+  static constexpr bool selects = false;    // a pass back waits for the instances that updates came from
   static constexpr bool rolls_back = false; // a pass back takes pops back one by one
   static constexpr bool pops_once = false;  // each item, which is final then
   static constexpr bool joins_itself = false;  // joins inside a level look up other items of it
@@ -34,8 +35,12 @@ struct StageTraits {
   static constexpr Priority priority = Priority::none;
   template <class P>
   static void fire(P&) {}                   // no join fires without an item
+  template <class P>
+  static void fire_back(P&) {}              // ... or has a derivative
   template <class P, class F>
   static void on(P&, Handle, F&&) {}        // no item is popped
+  template <class P, class F>
+  DYNAGRAD_ALWAYS static bool in_rows_back(P&, F f) { return f(); }  // nothing waits in rows on the way back
 };
 template <class Stage>
 constexpr bool watches_gains = Stage::estimates || Stage::improves;
@@ -64,6 +69,10 @@ struct TableTraits {
   static constexpr bool excuses = false;        // flags say that an infinite value is right
   static constexpr bool bounded = false;        // items keep the error bound of their component
   static constexpr bool settles = false;        // tangents of updates that change nothing rest
+  static constexpr bool rests = false;          // updates that change nothing rest, and have an adjoint
+  static constexpr bool steps = false;          // its values have no derivatives
+  static constexpr bool undoes_rows = false;    // pops that stand side by side are undone together
+  static constexpr bool rows_back = false;      // ... by joins that were made for whole rows
   static constexpr bool sums = false;           // the value is the sum of the contributions
   static constexpr bool sums_up = false;        // ... and its adjoint that of all values that an item had
   static constexpr bool keeps_total = false;    // of which contributions have a share, for each round

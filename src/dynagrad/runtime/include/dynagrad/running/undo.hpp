@@ -5,8 +5,8 @@
 // its pending update, where it has one. Where plus selects, an item waits for the instance that its update came from
 // (`wait`: the pop that made it, `aim`: its value), and the first instance that fits takes the adjoint.
 //
-// The order in which stages, pops and joins are undone is in generated code (`codegen/rules/backward/sweep.py`), which
-// has `drive_back`: it calls the joins of an item, backward.
+// The order in which stages, pops and joins are undone is in `sweep.hpp`. A program has `drive_back`, which calls the
+// joins of an item, backward.
 #pragma once
 #include <dynagrad/running/item.hpp>
 #include <dynagrad/running/tape.hpp>
@@ -195,8 +195,12 @@ DYNAGRAD_RULE void undo_in_round(P& p, T& table, Handle h) {
   else hide(p, table, cell_of(h));
 }
 
-// -- updates that rest, see `codegen/rules/backward/resting.py` ---------------------------------------------------------
+// -- updates that rest, see `sweep.hpp` -------------------------------------------------------------------------------
 
+// An item's resting updates need an adjoint.
+DYNAGRAD_ALWAYS void need(Array<Handle>& needed, uint8_t& before, Handle h) {
+  if (!before) before = 1, needed.push(h);
+}
 // One step of the solution for the adjoint of an item's resting updates; whether it stands still.
 template <class P, class T>
 DYNAGRAD_RULE bool solve_rest(P& p, T& table, int64_t cell) {
