@@ -179,43 +179,46 @@ def write_table(context: ClassContext, table: TableLayout, account: str, scope: 
     base = f"{'Dense' if is_dense(table) else 'Hashed'}<semiring, {table.arity}>"
     order = ", ".join(str(i + 1) for i in table.order)
     stored = f"arguments stored in the order {order}" if is_dense(table) and table.arity else ""
-    opened = [f"{base}(a)"]
+    members: list[tuple[str, str]] = []  # what is made with the account: types and names
     traits = ", TableTraits" if table.key in plan.stage_of else ""
     with out.aside(1) as lines:
         write_table_traits(context, table)
         if shared:
             out.line("const int32_t number, stage;")
-            opened += ["number(n)", "stage(s)"]
             for part in parts_of(context.plan, context.plan.stage_of[table.key]):
                 out.line(f"void* {part} = nullptr;", "that of its stage")
         else:
-            number = f"number = {table.number}"
             own = f", stage = {plan.stage_of[table.key].number}" if traits else ""
-            out.line(f"static constexpr int32_t {number}{own};")
-        if table.updates:
-            out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
-        if has_axioms(plan, table):
-            out.line(f"Relation<facts_{name}, semiring> axioms;")
+            out.line(f"static constexpr int32_t number = {table.number}{own};")
         if plan.collects is not None and has_axioms(plan, table):
             out.line("GivenRows given_rows;")
-            opened.append("given_rows(a)")
+            members.append(("GivenRows", "given_rows"))
         for index in context.by_key.get(table.key, ()):
             out.line(f"Index<{len(index.by)}> by{index.number};  // {context.index_text(index)}")
-            opened.append(f"by{index.number}(a)")
-        opened += _write_arrays(context, table)
+            members.append((f"Index<{len(index.by)}>", f"by{index.number}"))
+        members += _write_arrays(context, table)
+        if has_axioms(plan, table):
+            out.line(f"Relation<facts_{name}, semiring> axioms;")
+        if table.updates:
+            out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
     kind = f"{scope}table_{name}"
     if shared and not holds_back(plan, table) and not any(asked(context, table) for asked in ROW_TRAITS.values()):
         kind = context.types.setdefault((base, *lines), kind)
     context.table_types[table.key] = kind
-    numbers = f", {table.number}, {plan.stage_of[table.key].number}" if shared else ""
+    if shared:
+        made = f"{account}, {table.number}, {plan.stage_of[table.key].number}"
+    else:  # no constructor, which would be compiled for this one alone
+        bases = f"{{{account}}}" + ", {}" * bool(traits)
+        made = ", ".join([bases, *(f"{member}({account})" for member, _ in members)])
     if kind != f"{scope}table_{name}":
-        out.line(f"{kind} {name}{{{account}{numbers}}};")
+        out.line(f"{kind} {name}{{{made}}};")
         return
     out.open(f"struct table_{name} : {base}{traits}", stored)
     out.lines += lines
-    given = "Account* a, int32_t n, int32_t s" if shared else "Account* a"
-    out.line(f"explicit table_{name}({given}) : {', '.join(opened)} {{}}")
-    out.close(f"}} {name}{{{account}{numbers}}};")
+    if shared:  # many are of this type
+        start = ", ".join([f"{base}(a)", "number(n)", "stage(s)", *(f"{member}(a)" for _, member in members)])
+        out.line(f"explicit table_{name}(Account* a, int32_t n, int32_t s) : {start} {{}}")
+    out.close(f"}} {name}{{{made}}};")
 
 
 def _write_relation(context: ClassContext, table: TableLayout, account: str) -> None:
@@ -236,21 +239,20 @@ def _write_relation(context: ClassContext, table: TableLayout, account: str) -> 
         return
     out.open(f"struct table_{name} : {relation}")
     out.line(f"static constexpr uint32_t number = {table.number};")
-    opened = ["given_rows(a)"] if plan.collects is not None else []
-    if opened:
+    members = [("GivenRows", "given_rows")] if plan.collects is not None else []
+    if members:
         out.line("GivenRows given_rows;")
-    opened += _write_arrays(context, table)
-    out.line(f"explicit table_{name}(Account* a) : {', '.join(opened)} {{}}")
-    out.close(f"}} {name}{{{account}}};")
+    members += _write_arrays(context, table)
+    out.close(f"}} {name}{{{', '.join(['{}', *(f'{member}({account})' for member, _ in members)])}}};")
 
 
-def _write_arrays(context: ClassContext, table: TableLayout) -> list[str]:
-    """The arrays of a table; returns how they are initialised."""
-    opened = []
+def _write_arrays(context: ClassContext, table: TableLayout) -> list[tuple[str, str]]:
+    """The arrays of a table; returns their types and names."""
+    arrays = []
     for member in members_of(context, table):
         context.out.line(f"{member.type} {member.name};", member.note)
-        opened.append(f"{member.name}(a)")
-    return opened
+        arrays.append((member.type, member.name))
+    return arrays
 
 
 def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: None) -> None:

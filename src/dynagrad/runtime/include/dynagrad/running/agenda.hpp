@@ -113,7 +113,7 @@ struct Levels {
     dense = levels <= most;
     if (dense) top.zeros((int64_t)levels);
   }
-  void push(Handle h, Level level) {
+  DYNAGRAD_ALWAYS void push(Handle h, Level level) {
     count++;
     if (__builtin_expect(dense, 1)) {
       const int64_t l = (int64_t)level;
@@ -130,7 +130,7 @@ struct Levels {
     while (i && e.level < heap[(i - 1) / 2].level) heap[i] = heap[(i - 1) / 2], i = (i - 1) / 2;
     heap[i] = e;
   }
-  bool pop(Handle& h) {
+  DYNAGRAD_ALWAYS bool pop(Handle& h) {
     if (!count) return false;
     count--;
     if (__builtin_expect(dense, 1)) {

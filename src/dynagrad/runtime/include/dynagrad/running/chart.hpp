@@ -282,24 +282,24 @@ struct Counter {
 // Integer arithmetic of arguments: what leaves 32 bits is remembered as a failure, never wrapped.
 struct Arithmetic {
   int64_t overflow = 0;  // why there is no result, a NoInteger: the first of them
-  void failed(int64_t why) {
+  DYNAGRAD_ALWAYS void failed(int64_t why) {
     if (!overflow) overflow = why;
   }
-  int32_t narrow(int64_t x) {
+  DYNAGRAD_ALWAYS int32_t narrow(int64_t x) {
     if (__builtin_expect(x != (int32_t)x, 0)) failed(kOutOfRange);
     return (int32_t)x;
   }
-  int64_t product(int64_t a, int64_t b) {
+  DYNAGRAD_ALWAYS int64_t product(int64_t a, int64_t b) {
     int64_t c = 0;
     if (__builtin_mul_overflow(a, b, &c)) failed(kOutOfRange);
     return c;
   }
-  int64_t sum(int64_t a, int64_t b) {
+  DYNAGRAD_ALWAYS int64_t sum(int64_t a, int64_t b) {
     int64_t c = 0;
     if (__builtin_add_overflow(a, b, &c)) failed(kOutOfRange);
     return c;
   }
-  int64_t difference(int64_t a, int64_t b) {
+  DYNAGRAD_ALWAYS int64_t difference(int64_t a, int64_t b) {
     int64_t c = 0;
     if (__builtin_sub_overflow(a, b, &c)) failed(kOutOfRange);
     return c;
@@ -318,9 +318,9 @@ struct Arithmetic {
     const int64_t rest = a % b;
     return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
   }
-  int64_t absolute(int64_t a) { return a < 0 ? difference(0, a) : a; }
-  int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-  int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
+  DYNAGRAD_ALWAYS int64_t absolute(int64_t a) { return a < 0 ? difference(0, a) : a; }
+  DYNAGRAD_ALWAYS int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+  DYNAGRAD_ALWAYS int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
 };
 
 }  // namespace dynagrad

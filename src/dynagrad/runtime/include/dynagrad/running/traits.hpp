@@ -97,14 +97,13 @@ constexpr bool infinite_none = T::none == HUGE_VAL || T::none == -HUGE_VAL;
 template <int N>
 struct Arguments {
   int32_t at[N + 1];
-  int32_t operator[](int i) const { return at[i]; }
-  operator const int32_t*() const { return at; }
+  DYNAGRAD_ALWAYS int32_t operator[](int i) const { return at[i]; }
+  DYNAGRAD_ALWAYS operator const int32_t*() const { return at; }
 };
 template <class T>
 DYNAGRAD_ALWAYS Arguments<T::arity> arguments_of(const T& table, int64_t cell) {
-  Arguments<T::arity> stored, a;
-  table.arguments(cell, stored.at);
-  for (int i = 0; i < T::arity; i++) a.at[T::order[i]] = stored.at[i];
+  Arguments<T::arity> a;
+  table.arguments_by(T::order, (uint32_t)cell, a.at);
   return a;
 }
 // The cell that represents an item where its component is solved: that of the first item of its line.

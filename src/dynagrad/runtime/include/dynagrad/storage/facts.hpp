@@ -240,7 +240,7 @@ struct Weights<Log> {
   struct View {
     const double* m;
     const int64_t* e;
-    Value operator[](int64_t row) const { return {m[row], e ? e[row] : 0}; }
+    DYNAGRAD_ALWAYS Value operator[](int64_t row) const { return {m[row], e ? e[row] : 0}; }
   };
   Account account;
   Array<double> m{&account};
@@ -397,7 +397,7 @@ struct Facts : FactTable {
 
   Facts() = delete;  // it is made by `new_facts`
   template <class... A>
-  int64_t find(A... a) const {
+  DYNAGRAD_ALWAYS int64_t find(A... a) const {
     const auto s = by_all.find(a...);
     return s.begin < s.end ? (by_all.identity ? s.begin : (int64_t)by_all.rows[s.begin]) : -1;
   }
@@ -459,12 +459,12 @@ struct Finder {
   bool full;
   int32_t low[F::arity];
   int64_t extent[F::arity], stride[F::arity];
-  explicit Finder(const F* f) : facts(f), full(f->by_all.full) {
+  DYNAGRAD_ALWAYS explicit Finder(const F* f) : facts(f), full(f->by_all.full) {
     for (int k = 0; k < F::arity && full; k++)
       low[k] = f->by_all.low[k], extent[k] = f->by_all.extent[k], stride[k] = f->by_all.stride[k];
   }
   template <class... A>
-  int64_t operator()(A... a) const {
+  DYNAGRAD_ALWAYS int64_t operator()(A... a) const {
     if (!full) return facts->find(a...);
     const int32_t args[] = {a...};
     int64_t c = 0;
@@ -508,7 +508,7 @@ struct Relation : RelationOf<S> {
   DYNAGRAD_ALWAYS Finder<F> finder() const { return Finder<F>(facts()); }
   DYNAGRAD_ALWAYS const int32_t* column(int k) const { return facts()->column[k].data; }
   template <class... A>
-  int64_t find(A... a) const { return facts()->find(a...); }
+  DYNAGRAD_ALWAYS int64_t find(A... a) const { return facts()->find(a...); }
 };
 
 }  // namespace dynagrad

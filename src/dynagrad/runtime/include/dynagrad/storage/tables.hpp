@@ -96,7 +96,7 @@ struct Dense : DenseOf<typename S::Value> {
   Range range[N ? N : 1];
   int64_t stride[N ? N : 1];
 
-  __attribute__((noinline)) explicit Dense(Account* a) : DenseOf<Value>(a, N, range, stride) {}
+  __attribute__((noinline)) Dense(Account* a) : DenseOf<Value>(a, N, range, stride) {}
 
   __attribute__((noinline)) void begin(TableView& seen, const Range* domains, const int32_t* order,
                                        const Extent* extents, bool updates, bool places) {
@@ -146,6 +146,18 @@ struct Dense : DenseOf<typename S::Value> {
       const uint32_t step = (uint32_t)stride[i], q = i == N - 1 ? rest : rest / step;
       out[i] = (int32_t)(q + (uint32_t)range[i].low);
       rest -= q * step;
+    }
+  }
+  // The same, each to its place in the order of the rules; from the one that is stored at place I on. It is no loop, which
+  // the compiler would have to unroll wherever this is called.
+  template <int I = 0>
+  DYNAGRAD_ALWAYS void arguments_by(const int32_t* order, uint32_t c, int32_t* out) const {
+    if constexpr (I + 1 < N) {
+      const uint32_t step = (uint32_t)stride[I], q = c / step;
+      out[order[I]] = (int32_t)(q + (uint32_t)range[I].low);
+      arguments_by<I + 1>(order, c - q * step, out);
+    } else if constexpr (I < N) {
+      out[order[I]] = (int32_t)(c + (uint32_t)range[I].low);
     }
   }
   // The cell where one argument, by its place in the stored order, is least, and the others are those of a cell.
@@ -241,7 +253,7 @@ struct Hashed : HashedOf<typename S::Value> {
   using Value = typename S::Value;
   static constexpr int arity = N;
 
-  explicit Hashed(Account* a) : HashedOf<Value>(a, N) {}
+  DYNAGRAD_ALWAYS Hashed(Account* a) : HashedOf<Value>(a, N) {}
 
   DYNAGRAD_ALWAYS static Value plus(const Value& a, const Value& b) { return S::plus(a, b); }
   DYNAGRAD_ALWAYS static Value zero() { return S::zero(); }
@@ -260,7 +272,11 @@ struct Hashed : HashedOf<typename S::Value> {
     const int64_t c = this->number_of(args, N);
     return c >= 0 && this->popped.test(c) ? c : -1;
   }
-  void arguments(int64_t c, int32_t* out) const { memcpy(out, this->key(c, N), N * sizeof(int32_t)); }
+  DYNAGRAD_ALWAYS void arguments(int64_t c, int32_t* out) const { memcpy(out, this->key(c, N), N * sizeof(int32_t)); }
+  DYNAGRAD_ALWAYS void arguments_by(const int32_t* order, uint32_t c, int32_t* out) const {
+    const int32_t* const key = this->key(c, N);
+    for (int i = 0; i < N; i++) out[order[i]] = key[i];
+  }
 };
 
 // Tables as they are looked at from outside: `order` says which argument is stored at each place of a dense one.
