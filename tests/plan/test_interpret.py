@@ -358,6 +358,11 @@ def test_what_it_does_not_run_is_an_error(text: str, what: str) -> None:
         run_plan(dg.Program(text), {"s/1": [("a", 1.0)]})
 
 
+def test_two_values_of_what_has_one_are_an_error() -> None:
+    with pytest.raises(dg.Error, match=r"d/1 has two values, 1\.0 and 2\.0"):
+        run_plan(dg.Program("d(X) = e(X,_)."), {"e/2": [("a", "b", 1.0), ("a", "c", 2.0)]})
+
+
 def test_a_cycle_without_a_finite_value_is_an_error() -> None:
     program = dg.Program("d(V) += s(V). d(V) += d(U) * e(U,V).", "real")
     with pytest.raises(dg.Error, match="no finite value"):

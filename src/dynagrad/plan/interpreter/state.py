@@ -17,7 +17,7 @@ from ..nest import Nest
 from ..traits import closed, is_external
 from .chart import GroundChart, GroundItem
 from .instances import GroundRule, instances
-from .numbers import Number, Value, contributed, improves, plus_of, value_of
+from .numbers import Number, Value, contributed, improves, number_of, plus_of, value_of
 from .order import Ranks
 from .terms import Row
 from .values import RightSides
@@ -122,6 +122,8 @@ class State:
         if total is None:
             return x, source
         table = self.plan.tables[head_of(source).key]
+        if table.aggregator == "=" and self.plan.semiring == "plain" and x != total[0]:
+            raise Error(f"an item of {table.key} has two values, {number_of(total[0])} and {number_of(x)}")
         best = source if improves(self.plan, table, x, total[0]) else total[1]
         return plus_of(self.plan, table)(total[0], x), best
 
