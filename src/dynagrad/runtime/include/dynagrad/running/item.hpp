@@ -363,7 +363,7 @@ DYNAGRAD_ALWAYS void pop_final(P& p, T& table, int64_t cell, const int32_t* a) {
   table.popped.set(cell);
   if constexpr (P::keeps_tape)
     if (p.recording) p.position = p.tape.popped(table.stage, handle(table.number, cell));
-  if (!check(p, table, cell, now)) return;
+  if (__builtin_expect(!check(p, table, cell, now), 0)) return;
   if constexpr (T::has_indexes) index(p, table, cell, a);
   p.drive(table, cell, a, now, now, now, true);
 }
@@ -382,7 +382,7 @@ DYNAGRAD_ALWAYS void pop_update(P& p, T& table, int64_t cell, const int32_t* a) 
     if (settling) update = table.tangents[cell];
   const Value old = first ? T::zero() : table.value[cell];
   const Value now = first ? update : T::plus(old, update);
-  if (!check(p, table, cell, now)) return;
+  if (__builtin_expect(!check(p, table, cell, now), 0)) return;
   if constexpr (!T::adds) {
     if (!first && no_change<P, T>(old, now)) {
       table.pending[cell] = T::zero();

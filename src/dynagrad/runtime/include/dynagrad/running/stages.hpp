@@ -130,7 +130,7 @@ DYNAGRAD_ALWAYS void run_pops(P& p, int64_t started) {
     bool found;
     if constexpr (Stage::in_rows) found = agenda.pop(next, cells, p.one_by_one());
     else found = agenda.pop(next);
-    if (!found) {
+    if (__builtin_expect(!found, 0)) {
       constexpr bool settles = Stage::rests && P::directions;
       if constexpr (Stage::estimates)
         if (!(settles && p.settling) && refine<Stage>(p)) continue;
