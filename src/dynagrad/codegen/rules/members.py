@@ -91,7 +91,7 @@ MEMBERS = (
     Member("Factors<semiring>", "factors", _goes_back(_product), "of the contributions"),
     Member("Array<value_t>", "total", _goes_back(keeps_total), "of which contributions have a share"),
     Member("Array<value_t>", "tangents", _runs(settles), "of updates that changed nothing"),
-    Member("Array<uint8_t>", "needed", _goes_back(rests), "updates rest with the item"),
+    Member("Array<uint8_t>", "is_needed", _goes_back(rests), "updates rest with the item"),
     Member("Array<adjoint_t>", "resting", _goes_back(rests), "the adjoint of these, once solved for"),
     Member("Array<uint32_t>", "node", _runs(_solves), "its node in the block, from 1"),
     Member("Array<uint32_t>", "solved", _runs(_solves), "among solved items, from 1; 0 if it is not one"),

@@ -17,5 +17,5 @@ def write_resting_adjoint(context: ClassContext, table: TableLayout, to: str, x:
     out, name, stage = context.out, context.names.table[table.key], context.plan.stage_of[table.key]
     out.line(
         f"if (report.stage > {stage.number} && {name}.popped.test({to}) && {_nothing_new(context, table, to, x)}) "
-        f"need(needed{stage.number}, {name}.needed[{to}], handle({table.number}, {to})), g = {name}.resting[{to}];"
+        f"need(needed{stage.number}, {name}.is_needed[{to}], handle({table.number}, {to})), g = {name}.resting[{to}];"
     )

@@ -61,7 +61,7 @@ DYNAGRAD_FIRED void solve_resting(P& p) {
     if (h & again) continue;
     Stage::on(p, h, [&]<class T>(T& table, int64_t cell) {
       if constexpr (T::rests)
-        if (table.needed[cell]) order.push(h);
+        if (table.is_needed[cell]) order.push(h);
     });
   }
   int64_t solved = 0;
@@ -212,7 +212,7 @@ int64_t backward_of(P& p) {
       if constexpr (Stage::rests) {
         Stage::needed(p).clear();
         Stage::each(p, [&]<class T>(T& table) {
-          if constexpr (T::rests) table.resting.zeros(table.bound()), table.needed.zeros(table.bound());
+          if constexpr (T::rests) table.resting.zeros(table.bound()), table.is_needed.zeros(table.bound());
         });
       }
     });
