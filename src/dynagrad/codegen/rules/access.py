@@ -1,7 +1,7 @@
 """Access to a generated class from outside: facts in, items and values out, by number.
 
 Python (through `outside/runtime.hpp`) and C++ programs name a predicate by the number of its table. Lookups are the
-same code for all programs (`storage/looking.hpp`), over a description of the program's tables, which is written here.
+same code for all programs (`storage/looking.hpp`), over a description of the program's tables.
 """
 
 from __future__ import annotations
@@ -9,17 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...plan.model import Passes, TableLayout
-from ...plan.traits import bounded, has_axioms
+from ...plan.traits import has_axioms
 from ...rules.aggregators import AGGREGATORS
 from .context import ClassContext, own_plus_name
-
-
-def write_views(context: ClassContext) -> None:
-    """In the constructor: the description of all tables for `Looking`."""
-    out = context.out
-    out.line("views = tables, reader = &ReaderOf<semiring>::reader;")
-    if context.externals:
-        out.line("externals = functions_of_host;")
 
 
 def write_access(context: ClassContext) -> None:
@@ -28,16 +20,12 @@ def write_access(context: ClassContext) -> None:
     out, plan = context.out, context.plan
     facts = [*context.facts, *(t for t in context.derived if has_axioms(context.plan, t))]
     _copies(context, facts)
-    write_bounds(context)
     if Passes.FORWARD not in context.passes:
         out.line("static constexpr bool goes_forward = false;")
-    for flag, holds in (
-        ("goes_back", context.goes_back),
-        ("changes", plan.changes is not None),
-        ("bounded", any(bounded(plan, t) for t in context.derived)),
-    ):
-        if holds:
-            out.line(f"static constexpr bool {flag} = true;")
+    if context.goes_back:
+        out.line("static constexpr bool goes_back = true;")
+    if plan.changes is not None:
+        out.line("static constexpr bool changes = true;")
 
 
 def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
@@ -53,29 +41,6 @@ def _copies(context: ClassContext, facts: Sequence[TableLayout]) -> None:
         out.close("};")
 
 
-def write_bounds(context: ClassContext) -> None:
-    """`bounds`: the error bound of each item's component, in the order of `items`, see
-    `solving/blocks.hpp`."""
-    out = context.out
-    tables = [t for t in context.derived if bounded(context.plan, t)]
-    if not tables:
-        return
-    out.open("int64_t bounds(int64_t table, double* found, int64_t room) const")
-    out.line("int64_t count = 0;")
-    out.open("switch (table)")
-    for table in tables:
-        name = context.names.table[table.key]
-        out.open(f"case {table.number}:")
-        out.open(f"for (int64_t c = {name}.next(0); c >= 0 && count < room; c = {name}.next(c + 1))")
-        out.line(f"found[count++] = c < {name}.error_bound.size ? {name}.error_bound[c] : 0;")
-        out.close()
-        out.line("break;")
-        out.close()
-    out.close()
-    out.line("return count;")
-    out.close()
-
-
 def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ...]:
     """The `Copies` of a table: its plus, the conversion of each number, and a test for copies that contradict."""
     own = own_plus_name(context.own_plus(table))
@@ -83,13 +48,13 @@ def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ..
     logs = str(context.plan.keeps_logs).lower()
     predicate = context.plan.rules.predicates[table.key]
     if predicate.unjoined:
-        return "nullptr", "nullptr", "[](const value_t&, const value_t&) { return true; }", logs
+        return "nullptr", "nullptr", "[](const value_t&, const value_t&) { return true; }", logs, "true"
     if context.plain and AGGREGATORS[table.aggregator].truth and (predicate.defined or predicate.stated):
         truth = "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }"
         return plus, truth, "nullptr", logs
     if table.aggregator == "=":
         differ = "[](const value_t& a, const value_t& b) { return semiring::primal(a) != semiring::primal(b); }"
-        return plus, "nullptr", differ, logs
+        return plus, "nullptr", differ, logs, "true"
     if context.plan.semiring in ("plain", "real"):  # what is too large as a sum
         return plus, "nullptr", f"overflows<semiring, {own or 'semiring::plus'}>", logs
     return plus, "nullptr", "nullptr", logs

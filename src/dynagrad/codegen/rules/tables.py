@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...plan.model import IndexPlan, Stage, Strategy, TableLayout
+from ...plan.model import IndexPlan, Stage, TableLayout
 from ...plan.traits import (
-    by_level,
+    has_agenda,
     has_axioms,
     holds_back,
-    in_line,
     is_dense,
     is_facts,
     keeps_updates,
     repeats,
-    solves,
-    stored_order,
 )
 from ...rules.syntax import Variable
-from .access import write_views
-from .context import ClassContext, level_type, own_plus_name
+from .context import ClassContext, own_plus_name
 from .members import members_of
 from .running.stages import parts_of, shares_types, write_alike, write_traits
 from .traits import PROGRAM_TRAITS, ROW_TRAITS, constants, write_table_traits
@@ -277,11 +273,13 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
         out.line(f"for (int64_t i = 0; i < {count}; i++) weight.push(semiring::read(numbers + i * semiring::words));")
     if count and context.plan.keeps_logs:
         out.line(f"for (int64_t i = 0; i < {count}; i++) weight_log.push(as_double(numbers[i * semiring::words]));")
-    write_views(context)
-    for n, _ in context.beams:
-        out.line(f"beam{n}.open();")
+    out.line(f"look_through(tables, &ReaderOf<semiring>::reader, {len(context.plan.tables)});")
+    if context.externals:
+        out.line("externals = functions_of_host;")
     for stage in context.plan.stages:
         _levels(context, stage)
+    if context.plan.collects is None and any(map(has_agenda, context.plan.stages)):
+        out.line("open_stages(*this);")
     last()
     out.close()
     for k, group in enumerate(groups if len(groups) > 1 else ()):
@@ -315,30 +313,10 @@ def _open(context: ClassContext, table: TableLayout) -> None:
         if shares_types(context, stage):
             for part in parts_of(context.plan, context.plan.stage_of[table.key]):
                 out.line(f"{name}.{part} = &{part}{stage.number};")
-        for index in context.by_key.get(table.key, ()):
-            out.line(f"{name}.by{index.number}.open();")
-    if is_facts(table) or has_axioms(context.plan, table):
-        _one_value(context, table)
-
-
-def _one_value(context: ClassContext, table: TableLayout) -> None:
-    """In the constructor: fails where copies of a fact contradict, such as two values under `=`."""
-    single = table.aggregator == "=" or context.plan.rules.predicates[table.key].unjoined
-    if not single and context.plan.semiring not in ("plain", "real"):
-        return
-    status = "two_values" if single else "bad_value"
-    name, n = context.names.table[table.key], table.number
-    cell = "at"
-    if not is_facts(table):
-        order = stored_order(table)
-        cell = f"{name}.locate({', '.join(f'{name}.axioms.column({i})[at]' for i in order)})"
-    context.out.line(
-        f"if (const int64_t at = ((Weights<semiring>*)weights[{n}])->differs; at >= 0) fail({status}, {n}, {cell});"
-    )
 
 
 def _levels(context: ClassContext, stage: Stage) -> None:
-    """In the constructor: the range of each form, and the agenda opened with it."""
+    """In the constructor: the range of each form of the levels of a stage."""
     out, n = context.out, stage.number
     for f, form in enumerate(stage.forms):
         terms, counts = [], []
@@ -352,20 +330,6 @@ def _levels(context: ClassContext, stage: Stage) -> None:
         out.line(f"static constexpr int32_t counts{n}_{f}[] = {{{', '.join(counts)}}};")
         form_text = f"{{terms{n}_{f}, {len(counts)}, counts{n}_{f}}}"
         out.line(f"range_of({form_text}, low{n}_{f}, span{n}_{f});")
-    if by_level(stage):
-        spans = [f"({level_type(stage)})span{stage.number}_{f}" for f in range(len(stage.forms))]
-        out.line(f"agenda{stage.number}.open({' * '.join(spans) or '1'});")
-        if solves(stage):
-            out.line(f"blocks{stage.number}.levels = {' * '.join(spans) or '1'};")
-    elif stage.strategy is Strategy.HEAP:
-        out.line(f"agenda{stage.number}.open();")
-        held = [t.key in stage.keys and not t.sink for t in context.plan.tables.values()]
-        named = zip(held, context.plan.tables, strict=True)
-        places = [f"&{context.names.table[key]}.place" if there else "nullptr" for there, key in named]
-        out.line(f"Array<uint32_t>* const places{n}[] = {{{', '.join(places)}}};")
-        out.line(f"for (Array<uint32_t>* place : places{n}) agenda{n}.places.push(place);")
-    elif in_line(stage):
-        out.line(f"agenda{stage.number}.open();")
 
 
 def _level_term(context: ClassContext, table: TableLayout, argument: int, times: int) -> str:

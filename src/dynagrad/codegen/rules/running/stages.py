@@ -159,6 +159,10 @@ def _write_stage(context: ClassContext, stage: Stage, base: str, lines: Sequence
         with out.block("template <class P, class F> DYNAGRAD_ALWAYS static void each(P& p, F&& f)"):
             for key in stage.keys:
                 out.line(f"f(p.{context.names.table[key]});")
+        if stage.forms:
+            level = level_type(stage)
+            spans = " * ".join(f"({level})p.span{n}_{f}" for f in range(len(stage.forms)))
+            out.line(f"template <class P> static {level} span(P& p) {{ return {spans}; }}")
         _write_on(context, stage)
         if stage.fires:
             out.line(f"template <class P> DYNAGRAD_ALWAYS static void fire(P& p) {{ p.fire{n}(); }}")

@@ -22,8 +22,6 @@ struct Entry {
   void (*change)(ChartBase*, int64_t step, int64_t table, const int32_t* rows, const uint64_t* words, int64_t n);
   void (*swap)(ChartBase*, int64_t table, const FactTable* facts, const void* weights, int64_t settled);
   bool (*restore)(ChartBase*, int64_t table, const int32_t* rows, const uint64_t* words, const double* bounds, int64_t n);
-  // components that were solved
-  int64_t (*bounds)(const ChartBase*, int64_t table, double* found, int64_t room);
   // differentiation
   void (*adjoints)(ChartBase*, bool room);
   int64_t (*seed)(ChartBase*, int64_t table, const int32_t* arguments, const uint64_t* cotangent, int64_t whole);
@@ -62,9 +60,6 @@ struct Entries {
     DYNAGRAD_ONLY_CALL of(c)->collect(table, a, most, how);
   }
   static Collected* collected(ChartBase* c) { return &of(c)->collected; }
-  static int64_t bounds(const ChartBase* c, int64_t table, double* found, int64_t room) {
-    DYNAGRAD_ONLY_CALL return of(c)->bounds(table, found, room);
-  }
   static void adjoints(ChartBase* c, bool room) { DYNAGRAD_ONLY_CALL open_adjoints(*of(c), room); }
   static int64_t seed(ChartBase* c, int64_t table, const int32_t* a, const uint64_t* cotangent, int64_t whole) {
     return CotangentsOf<P>::seed(*c, table, a, cotangent, scaled<P> && whole);
@@ -91,7 +86,6 @@ struct Entries {
       if constexpr (P::changes) e.change = change, e.swap = swap, e.restore = restore;
       if constexpr (P::collects) e.restore = restore, e.collect = collect, e.collected = collected;
       else e.run = run;
-      if constexpr (P::bounded) e.bounds = bounds;
     }
     if constexpr (P::goes_back) {
       e.adjoints = adjoints, e.seed = seed, e.backward = backward;

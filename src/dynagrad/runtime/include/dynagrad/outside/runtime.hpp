@@ -124,7 +124,7 @@ DYNAGRAD_EXPORT Failure dg_chart_restore(ChartBase* c, int64_t table, const int3
   return guard(&c->account, [=] { *fits = dynagrad_entry.restore(c, table, rows, words, bounds, n); });
 }
 DYNAGRAD_EXPORT int64_t dg_chart_bounds(const ChartBase* c, int64_t table, double* bounds, int64_t room) {
-  return dynagrad_entry.bounds ? dynagrad_entry.bounds(c, table, bounds, room) : 0;
+  return c->bounds(table, bounds, room);
 }
 DYNAGRAD_EXPORT int64_t dg_chart_get(const ChartBase* c, int64_t table, const int32_t* arguments, uint64_t* words) {
   return c->get(table, arguments, words);

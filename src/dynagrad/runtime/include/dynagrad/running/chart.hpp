@@ -69,7 +69,6 @@ struct ChartBase : Looking {
   static constexpr bool goes_forward = true;
   static constexpr bool goes_back = false;
   static constexpr bool changes = false;   // takes changes of facts
-  static constexpr bool bounded = false;   // has error bounds of items whose components were solved
   static constexpr bool collects = false;  // derivations of items
   // What it is, beside the traits of its tables and stages (`running/traits.hpp`).
   static constexpr bool plain = false;       // has no semiring
@@ -114,6 +113,17 @@ struct ChartBase : Looking {
   }
   DYNAGRAD_ONCE ~ChartBase() { world->account.beside = nullptr; }
 
+  // In a chart that is new: how it is looked at. Fails where copies of a fact contradict, such as two values under `=`.
+  DYNAGRAD_ONCE void look_through(const TableView* tables, const ValueReader* values, int64_t count) {
+    views = tables, reader = values;
+    for (int64_t n = 0; n < count; n++) {
+      const TableView& t = views[n];
+      if (!t.differing) continue;
+      Array<int32_t> a;
+      for (int k = 0; k < t.width; k++) a.push(t.facts->table->columns[k].data[t.differing - 1]);
+      fail(t.single ? two_values : bad_value, n, t.items ? locate(n, a.data) : t.differing - 1);
+    }
+  }
   // Enters items of another chart as they are, where nothing but a value goes with them; false where there is no room for
   // them. Programs whose items have more (`restore_items`) have a function of their own.
   DYNAGRAD_ONCE bool restore(int64_t number, const int32_t* rows, const uint64_t* words, const double*, int64_t count) {

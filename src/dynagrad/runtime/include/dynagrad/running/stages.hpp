@@ -29,6 +29,27 @@ namespace dynagrad {
 template <class Stage>
 constexpr bool has_agenda = Stage::strategy != Strategy::once && Stage::strategy != Strategy::sweep;
 
+// -- what a stage has, in a chart that is new --------------------------------------------------------------------------
+
+template <class Stage, class P>
+DYNAGRAD_ALWAYS void open_stage(P& p) {
+  constexpr bool heap = Stage::strategy == Strategy::heap, solves = Stage::strategy == Strategy::solve;
+  auto& agenda = Stage::agenda(p);
+  if constexpr (solves || Stage::strategy == Strategy::levels) agenda.open(Stage::span(p));
+  else agenda.open();
+  if constexpr (heap) {
+    agenda.places.zeros(P::tables_in_all);
+    Stage::each(p, [&]<class T>(T& table) {
+      if constexpr (!T::sink) agenda.places[table.number] = &table.place;
+    });
+  } else if constexpr (solves) {
+    Stage::blocks(p).levels = Stage::span(p);
+    Stage::each(p, [&]<class T>(T& table) {
+      if constexpr (T::bounded) p.tables[table.number].bounds = &table.error_bound;
+    });
+  }
+}
+
 // -- how a stage begins -----------------------------------------------------------------------------------------------
 
 // Axioms, and rules that no item drives.
@@ -230,11 +251,17 @@ struct StageList {
   static constexpr void (*redo[])(ChartBase*) = {redo_stage<Each, P>..., nullptr};
   // Calls a function with each as a template argument.
   template <class F>
-  static void each(F f) {
+  DYNAGRAD_ALWAYS static void each(F f) {
     const int done[] = {(f.template operator()<Each>(), 0)..., 0};
     (void)done;
   }
 };
+template <class P>
+DYNAGRAD_ALWAYS void open_stages(P& p) {
+  P::Stages::each([&]<class Stage>() DYNAGRAD_INLINED {
+    if constexpr (has_agenda<Stage>) open_stage<Stage>(p);
+  });
+}
 template <class P>
 void run_program(P& p) {
   p.run_stages(P::Stages::template run<P>, P::Stages::count);

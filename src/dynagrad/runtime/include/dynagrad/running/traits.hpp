@@ -34,6 +34,8 @@ struct StageTraits {
   static constexpr bool seals = false;      // one of its tables is never popped
   static constexpr Priority priority = Priority::none;
   template <class P>
+  static int span(P&) { return 1; }         // of the levels
+  template <class P>
   static void fire(P&) {}                   // no join fires without an item
   template <class P>
   static void fire_back(P&) {}              // ... or has a derivative

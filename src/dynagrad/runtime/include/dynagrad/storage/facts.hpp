@@ -221,6 +221,7 @@ struct Weights {
   Array<Value> value{&account};
   bool has_zero = false;
   int64_t differs = -1;        // a row whose copies have different values, where they may not
+  bool single = false;         // ... as there may be one
   Array<double> logs{&account};  // in `log`, the logs as they were given, where a class asks for them
   const Value* ones = nullptr;   // where they are all one, and shared
   View view() const { return ones ? ones : value.data; }
@@ -247,6 +248,7 @@ struct Weights<Log> {
   Array<int64_t> e{&account};
   bool has_zero = false;
   int64_t differs = -1;
+  bool single = false;
   Array<double> logs{&account};
   const double* ones = nullptr;
   View view() const { return {ones ? ones : m.data, e.size ? e.data : nullptr}; }
@@ -415,6 +417,7 @@ struct Copies {
   Value (*entered)(const Value&) = nullptr;
   bool (*differ)(const Value&, const Value&) = nullptr;  // whether two may not be those of one row
   bool logs = false;
+  bool single = false;  // those that differ are two where there may be one
 };
 
 // Whether two numbers for one fact are too large together: a `differ` of `Copies`.
@@ -444,7 +447,8 @@ void weigh(const FactTable& facts, Weights<S>& weights, const uint64_t* words, c
     if (how.entered) v = how.entered(v);
     const int64_t r = facts.row_of[g];
     const bool fresh = filled.set(r);
-    if (!fresh && weights.differs < 0 && how.differ && how.differ(weights.view()[r], v)) weights.differs = r;
+    if (!fresh && weights.differs < 0 && how.differ && how.differ(weights.view()[r], v))
+      weights.differs = r, weights.single = how.single;
     weights.set(r, fresh ? v : how.plus ? how.plus(weights.view()[r], v) : S::plus(weights.view()[r], v));
   }
   for (int64_t r = 0; r < rows && !weights.has_zero; r++) {
@@ -499,6 +503,8 @@ struct RelationOf : RelationBase {
     open(facts, (const Weights<S>*)weights);
     seen.width = facts->arity;
     seen.facts = this, seen.view = &value;
+    const auto& w = *(const Weights<S>*)weights;
+    seen.differing = w.differs + 1, seen.single = w.single;
     zeros |= has_zero;
   }
 };

@@ -70,6 +70,15 @@ struct Looking {
     }
     return count;
   }
+  // The error bound of each item's component, in the order of `items`; none where no component is solved.
+  DYNAGRAD_ONCE_FACTS int64_t bounds(int64_t table, double* found, int64_t room) const {
+    const TableView& t = views[table];
+    const int64_t bound = t.items && t.bounds ? bound_of(*t.items) : 0;
+    int64_t count = 0;
+    for (int64_t c = bound ? t.items->popped.next(0, bound) : -1; c >= 0 && count < room; c = t.items->popped.next(c + 1, bound))
+      found[count++] = c < t.bounds->size ? (*t.bounds)[c] : 0;
+    return count;
+  }
   // The items with an update that was not propagated: arguments and the update.
   DYNAGRAD_ONCE_FACTS int64_t pending(int64_t table, int32_t* arguments, uint64_t* words, int64_t room) const {
     const TableView& t = views[table];

@@ -314,15 +314,12 @@ struct IndexTable : Keys {
   Array<Entry> entries;
   int64_t known = 0;           // keys
 
-  DYNAGRAD_ONCE_FACTS IndexTable(Account* a, int n) : Keys(a), width(n), first(a), count(a), entries(a) {}
-  DYNAGRAD_ONCE_FACTS ~IndexTable() {}
-
-  DYNAGRAD_ONCE_FACTS void open() {
-    known = 0;
-    keys.clear(), first.clear(), count.clear(), entries.clear();
+  DYNAGRAD_ONCE_FACTS IndexTable(Account* a, int n) : Keys(a), width(n), first(a), count(a), entries(a) {
     slots.zeros(16);
     mask = 15;
   }
+  DYNAGRAD_ONCE_FACTS ~IndexTable() {}
+
   // A new key, and its number.
   DYNAGRAD_ONCE_FACTS int64_t enter(const int32_t* args) {
     const int64_t k = known++;

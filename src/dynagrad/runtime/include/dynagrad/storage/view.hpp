@@ -35,6 +35,9 @@ struct TableView {
   void* adjoints;               // arrays of adjoints: those that a pass back starts from,
   void* totals;                 // ... those that it ends with,
   void* axioms;                 // ... and those of rows
+  const Array<double>* bounds;  // the error bounds of items whose components were solved
+  int64_t differing;            // a row whose copies contradict, from 1; 0: there is none
+  bool single;                  // ... as they may not be two, and not as they are too large together
   void* lent;                   // another, whose sums those of facts go on from
 };
 
