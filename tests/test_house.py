@@ -511,7 +511,7 @@ CEILINGS = {
     "cli": 1086,
     "codegen": 170,
     "codegen/graph": 2466,
-    "codegen/rules": 3797,
+    "codegen/rules": 3280,
     "compiler": 8348,
     "dynagrad": 890,
     "eager": 6671,
@@ -528,7 +528,7 @@ CEILINGS = {
 }
 """The most Python statements of each room; those of `codegen` apart. A feature that needs more raises its room's here,
 with the reason in its commit."""
-HEADERS = 16_647
+HEADERS = 17_560
 """The most lines of headers."""
 SLACK = 0.02
 """How far below its ceiling a room may be, so that what was won is not lost again."""

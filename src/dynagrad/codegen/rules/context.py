@@ -5,20 +5,22 @@ Every file that writes a part of a class takes one; `program.py` calls them all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableLayout
 from ...plan.rows.joins import RowJoins
 from ...plan.size import is_large, shares_joins
-from ...plan.traits import estimates, is_derived, is_external, is_facts, stored_order, traces
+from ...plan.traits import estimates, has_agenda, is_derived, is_external, is_facts, solves, stored_order, traces
 from ...rules.aggregators import AGGREGATORS, HeadKind
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
 from ...rules.syntax import BeamDeclaration, Variable
 from ..cxx import Writer, comment, literal
 from .nests import NestWriter
+from .right_sides import constants
 from .scope import Names, PatternScope
 from .shapes import Shapes
-from .statements import JoinFunction, JoinWriter
 
 AGENDAS = {
     Strategy.LEVELS: "Levels",
@@ -46,15 +48,15 @@ class ClassContext:
         self.plain = plan.semiring == "plain"
         self.large = is_large(plan)
         self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
-        # The functions of joins, by their prefix, rule and driver: filled as they are written, before they are called.
-        self.functions: dict[tuple[str, int, int | None], JoinFunction] = {}
+        # The functions of nests, and what they are given beside arguments, by rule, driver, and whether from the head.
+        self.nests: dict[tuple[int, int | None, bool], tuple[str, Sequence[str]]] = {}
+        self.right_sides: dict[int, str] = {}  # the structs of rules' right sides
         # The types of tables and stages, and those that are alike in programs of thousands of rules, by what they have.
         self.table_types: dict[str, str] = {}
         self.stage_types: dict[int, str] = {}
         self.types: dict[tuple[str, ...], str] = {}
         self.estimated = frozenset(key for s in plan.stages if estimates(plan, s) for key in s.keys)
         self.traced = frozenset(key for s in plan.stages if traces(plan, s) for key in s.keys)
-        self.nests: set[str] = set()  # the functions of nests that are written
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         row_joins = RowJoins.of(plan, self.large)
         self.elementwise, self.matrices = row_joins.elementwise, row_joins.matrices
@@ -172,44 +174,79 @@ class ClassContext:
     def join_comment(self, join: Join) -> None:
         self.out.line(f"// rule {join.rule.number}: {comment(join.rule.text)}")
 
-    def join_function(self, join: Join, prefix: str, writer: JoinWriter, often: str = "DYNAGRAD_RULE") -> None:
-        """The function of a join, as `writer` writes it."""
+    def nest(self, join: Join) -> None:
+        """Writes the function of a nest, unless it is there, or one that can be called for it."""
+        place = join.rule.number, join.driver, join.from_head
+        if place in self.nests:
+            return
+        if self.shapes is not None:
+            self.nests[place] = self.shapes.function(join)
+            return
+        name = self.nest_name(join)
+        self.nests[place] = name, ()
+        self.join_comment(join)
+        writer = NestWriter(self.plan, self.names, join, self.out)
         with self.out.aside(1) as body:
-            if prefix == "rule":
-                self.sums_first(join)
             writer.write()
-        made, declared = writer.function(self.name_of(join, prefix))
-        self.functions[prefix, join.rule.number, join.driver] = made
-        self.out.function(f"{often} void {made.name}({', '.join(declared)})", body)
+        writer.function(name, self.often(join), body)
 
-    def function_of(self, join: Join, prefix: str = "rule") -> JoinFunction:
-        """The function of a join that was written."""
-        return self.functions[prefix, join.rule.number, join.driver]
+    def often(self, join: Join) -> str:
+        """From how many places a join is called, as `running/rows.hpp` has it."""
+        if join.driver is None:
+            return "DYNAGRAD_RULE" if join.from_head else "DYNAGRAD_FIRED"
+        stage, key = self.plan.stage_of[join.rule.head.key], join.rule.antecedents[join.driver].item.key
+        if self.plan.changes is not None or not has_agenda(stage) or solves(stage):
+            return "DYNAGRAD_RULE"
+        alone = [other for other in self.drives_of[stage.number].get(key, []) if not self.in_rows(other)] == [join]
+        return "DYNAGRAD_STEP" if alone else "DYNAGRAD_RULE"
 
-    def nest(self, join: Join) -> str:
-        """The function of a nest, which takes a visitor, the driver's cell if there is one, and arguments."""
-        name = self.name_of(join, "nest")
-        if name not in self.nests:
-            out, writer = self.out, NestWriter(self.plan, self.names, join, self.out)
-            self.nests.add(name)
-            with out.aside(1) as body:
-                writer.write()
-            given = ["const Visitor& visit", *(["int64_t cell"] if join.driver is not None else [])]
-            self.join_comment(join)
-            out.line("template <class Visitor>")
-            head = f"DYNAGRAD_RULE void {name}({', '.join([*given, *(f'int32_t {a}' for a in writer.arguments)])})"
-            out.function(head, body)
-        return name
+    def visit(self, join: Join, visitor: str, arguments: Sequence[str] = (), cell: str = "cell") -> str:
+        """A visit to the instances of a join, of the arguments of its driver, or of its head."""
+        name, fixed = self.nests[join.rule.number, join.driver, join.from_head]
+        driver = [cell] if join.driver is not None else []
+        return f"{name}({', '.join([visitor, *driver, *arguments, *fixed])});"
 
-    def row_parameters(self, join: Join, writer: JoinWriter) -> str:
+    def rule(self, join: Join) -> str:
+        """The right side of a join's rule, as an object."""
+        own = constants(self.plan, self.names, join.rule)
+        return f"{self.right_sides[join.rule.number]}{{{f'{{&{own[0]}}}' if own else ''}}}"
+
+    def again(self, join: Join) -> bool:
+        """Whether what drives a join may have driven it before, with another value."""
+        if join.driver is None or self.plan.stage_of[join.rule.head.key].final:
+            return False
+        return not is_facts(self.plan.tables[join.rule.antecedents[join.driver].item.key])
+
+    def forward(self, join: Join, update: str = "update") -> str:
+        """The visitor that sends the values of instances to their heads."""
+        begun = [] if join.driver is None else [f"&{update}", *(["&old", "&now", "first"] if self.again(join) else [])]
+        return self._visitor("Forward", join, begun, [])
+
+    def reverse(self, join: Join, update: str = "update", gupdate: str = "gupdate") -> str:
+        """The visitor that sends the adjoints of heads to the antecedents."""
+        stage = self.plan.stage_of[join.rule.head.key]
+        inner = (join.rule.number, join.driver) in stage.inner and stage.unknowns > 0
+        begun = [] if join.driver is None else [f"&{update}", "nullptr", "nullptr", "true", f"&{gupdate}"]
+        if self.again(join):
+            begun = [f"&{update}", "&old", "&now", "first", f"&{gupdate}", "&gold"]
+        return self._visitor("Reverse", join, begun, [str(stage.number)] if inner else [])
+
+    def _visitor(self, what: str, join: Join, begun: Sequence[str], more: Sequence[str]) -> str:
+        """A product needs no more than the constants of its rule; other values need to know all of it."""
+        started = ", ".join(["*this", f"{{{', '.join(begun)}}}"])
+        order = SEMIRINGS[self.plan.semiring].order
+        if self.plain or self.plan.semiring == "user" or order == "value":
+            again = [str(self.again(join)).lower()] if more or self.again(join) else []
+            kind = ", ".join(["program", self.right_sides[join.rule.number], *again, *more])
+            return f"{what}Value<{kind}>{{{started}, {self.rule(join)}}}"
+        own = constants(self.plan, self.names, join.rule)
+        kind = ", ".join(["program", str(len(own)), *more])
+        return f"{what}Product<{kind}>{{{started}{f', {{&{own[0]}}}' if own else ''}}}"
+
+    def row_parameters(self, join: Join, writer: NestWriter) -> str:
         """The parameters of such a function."""
         listed = ["int64_t cell", *(f"int32_t {a}" for a in writer.arguments), "uint64_t cells"]
         return ", ".join([*listed, *(["bool& done"] if (join.rule.number, join.driver) in self.matrices else [])])
-
-    def sums_first(self, join: Join) -> None:
-        """At the beginning of a join: ends what waits to be added to the same head."""
-        if not self.plan.sums_together(join) and join.rule.head.key in self.plan.heads_summed:
-            self.out.line("together.end(this);", "sums that wait come first")
 
     def drive_name(self, join: Join, prefix: str = "rule") -> str:
         """The name of the function of a join that an antecedent drives."""
@@ -217,9 +254,10 @@ class ClassContext:
         key = join.rule.antecedents[join.driver].item.key
         return f"{prefix}{join.rule.number}_from{join.driver + 1}_{self.names.table[key]}"
 
-    def name_of(self, join: Join, prefix: str) -> str:
-        """The name of the function of a join."""
-        return f"{prefix}{join.rule.number}" if join.driver is None else self.drive_name(join, prefix)
+    def nest_name(self, join: Join) -> str:
+        """The name of the function of a nest."""
+        begins = "_head" if join.from_head else ""
+        return f"nest{join.rule.number}{begins}" if join.driver is None else self.drive_name(join, "nest")
 
     def unpack(self, table: TableLayout) -> None:
         """Declares a0, a1, ..., the arguments of the item at `cell`."""

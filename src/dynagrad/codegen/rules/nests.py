@@ -18,8 +18,13 @@ from ...plan.model import IndexPlan, Join, Plan, TableLayout
 from ...plan.nest import Absence, Access, Guard, Let, Loop, Match, Operation, Probe, occurrences
 from ...plan.traits import is_dense, is_external, is_facts
 from ...rules.syntax import Comparison, Equation, Item, Term, Variable
-from ..cxx import Writer
+from ..cxx import Writer, comment
 from .scope import Names, RuleScope, local
+
+
+def arguments_of(table: TableLayout, text: str = "a{}") -> list[str]:
+    """The arguments of an item of a table, by their places: `a0`, `a1`, ... unless they are written in another way."""
+    return [text.format(i) for i in range(table.arity)]
 
 
 class NestWriter(RuleScope):
@@ -35,7 +40,8 @@ class NestWriter(RuleScope):
         self.nest = lower(plan, join)
         self.occurrences = occurrences(self.nest)
         self.arguments: list[str] = []  # the parameters for those of the driver, or of the head that it starts from
-        self.visitor = "visit"  # the one that is told of what is found next
+        self.visitor = "begun"  # the one that is told of what is found next
+        self.together = plan.sums_together(join)
 
     def bind(self, variable: str, text: str) -> None:
         if self.occurrences[variable] > 1:  # it is read later
@@ -45,16 +51,29 @@ class NestWriter(RuleScope):
 
     def begin(self) -> None:
         """Before anything else."""
+        own = "visit"
+        if (
+            self.join.driver is None and not self.join.from_head
+        ):  # the function is not inlined, see `ClassContext.often`
+            own = "own"
+            self.out.line("const Visitor own = visit;", "which the compiler sees all of")
+        self.out.line(f"const auto& begun = {own}.begin();")
+        if not self.together and self.rule.head.key in self.plan.heads_summed:
+            self.out.line("begun.in_turn();")
 
     def driver(self, driver: int) -> None:
-        """The driver is there, and its arguments are matched."""
-        self._tell(f"driver(nth<{driver}>, {self.place(driver)}, cell)")
+        """The driver is there, and its arguments are matched; a visitor knows what only has to be there."""
+        if not self.rule.antecedents[driver].side:
+            self._tell(f"driver(nth<{driver}>, {self.place(driver)}, cell)")
 
     def found(self, i: int, at: str) -> None:
         """Another antecedent is the fact, or the item, at `at`."""
+        what, given = "fact" if is_facts(self.table_of[i]) else "item", f"nth<{i}>, {self.place(i)}, {at}"
         if i in self.join.same and i > (self.join.driver or 0):
             self.out.open(f"if ({self.visitor}.differs(cell, {at}))")
-        self._tell(f"{'fact' if is_facts(self.table_of[i]) else 'item'}(nth<{i}>, {self.place(i)}, {at})")
+            what, given = "same", f"{given}, cell"
+        side = f"side(nth<{i}>, {self.place(i)}, {at})"
+        self._tell(side if self.rule.antecedents[i].side else f"{what}({given})")
 
     def outside(self, i: int, value: str) -> None:
         """A function outside of the program has a value for another antecedent."""
@@ -70,10 +89,6 @@ class NestWriter(RuleScope):
         inner = self.fresh("inner")
         self.out.line(f"const auto& {inner} = {self.visitor}.{what};")
         self.visitor = inner
-
-    def close_to(self, depth: int) -> None:
-        """Closes the blocks that were opened."""
-        self.out.close_to(depth)
 
     # -- operations
 
@@ -93,6 +108,13 @@ class NestWriter(RuleScope):
         """Whether a lookup is of one row."""
         return True
 
+    def function(self, name: str, often: str, body: list[str], more: Sequence[str] = ()) -> None:
+        """The function whose body was written."""
+        given = ["const Visitor& visit", *(["int64_t cell"] if self.join.driver is not None else [])]
+        listed = ", ".join([*given, *(f"int32_t {a}" for a in self.arguments), *more])
+        self.out.line("template <class Visitor>")
+        self.out.function(f"{often} void {name}({listed})", body)
+
     def write(self) -> None:
         """Writes all of it, inside a function that is already open."""
         base = self.out.depth
@@ -102,27 +124,20 @@ class NestWriter(RuleScope):
                 self.finders[operation.antecedent] = self.fresh("find")
                 place = self.place(operation.antecedent)
                 self.out.line(f"const auto {self.finders[operation.antecedent]} = {place}.finder();")
-        self.start()
         if self.nest.from_head:
             self._match_arguments(self.nest.given, self.plan.tables[self.nest.head.item.key].domains)
         if self.nest.driver is not None:
             self._match_driver(self.nest.driver)
         for operation in self.nest.body:
-            if self.write_row(operation):
-                break
+            if isinstance(operation, Loop) and operation.row is not None and operation.access is Access.ROW:
+                self._side_by_side(operation, operation.row)
             self._operation(operation)
-        else:
-            self.at_head()
-        self.close_to(base)
-
-    def start(self) -> None:
-        """Before the first operation."""
-
-    def write_row(self, operation: Operation) -> bool:
-        """Writes an operation, and the head, as one of vectors; whether it did."""
-        return False
+        self.at_head()
+        self.out.close_to(base)
 
     def _match_driver(self, driver: int) -> None:
+        if self.rule.antecedents[driver].side and not is_facts(self.table_of[driver]):
+            self.out.open("if (visit.first_time())")
         self._match_arguments(self.nest.given, self.table_of[driver].domains)
         self.driver(driver)
 
@@ -150,8 +165,11 @@ class NestWriter(RuleScope):
         return ", ".join(texts[i] for i in table.order) if is_dense(table) else ", ".join(texts)
 
     def place(self, i: int) -> str:
-        """The table of antecedent i."""
-        return self.names.table[self.rule.antecedents[i].item.key]
+        """The table of antecedent i. When a fact changes, antecedents to the right of it are joined with old facts."""
+        name, driver = self.names.table[self.rule.antecedents[i].item.key], self.join.driver
+        if driver is None or self.plan.changes is None or self.plan.resolves:
+            return name
+        return f"old_{name}" if i > driver and is_facts(self.table_of[i]) and is_facts(self.table_of[driver]) else name
 
     def _probe(self, i: int) -> None:
         item, table = self.rule.antecedents[i].item, self.table_of[i]
@@ -217,8 +235,8 @@ class NestWriter(RuleScope):
                 found, p = self.fresh("found"), self.fresh("p")
                 self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
                 self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
-                self.stretch(loop, found)
-                self.out.open(f"for (int64_t {p} = {found}.begin; {p} < {found}.end; {p}++)")
+                test = self._stretch(loop, loop.row, found) if loop.row is not None else ""
+                self.out.open(f"for (int64_t {p} = {found}.begin; {test}{p} < {found}.end; {p}++)")
                 self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
                 self._columns(loop, at)
             else:
@@ -233,8 +251,56 @@ class NestWriter(RuleScope):
                 self._cell(loop, table, at)
         self.found(i, at)
 
-    def stretch(self, loop: Loop, found: str) -> None:
-        """Before a loop over `found`, facts that an index has together."""
+    # -- side by side
+
+    def _side_by_side(self, loop: Loop, variable: str) -> None:
+        """The last loop, over a row of items, and the head are one operation; else the loop that follows is run."""
+        item, table = loop.item, self.table_of[loop.antecedent]
+        name, head = self.place(loop.antecedent), self.plan.tables[self.rule.head.key]
+        head_name = self.names.table[head.key]
+        low = f"{head_name}.range[{head.arity - 1}].low"
+        self.out.open("if constexpr (Visitor::in_rows)", f"side by side over {comment(variable)}")
+        inside = self.out.depth
+        row, _ = self._row(item, table)
+        self.out.open(f"if ({row} >= 0)")
+        self.out.line(f"if (spend({name}.row_length() / 8)) return;")
+        shift = "0" if name == head_name else f"{name}.range[{table.arity - 1}].low - {low}"
+        given = [name, row, head_name, self._head_row(low), shift, self.names.arrive(head.key)]
+        self.out.line(f"{self.visitor}.row({', '.join(given)});")
+        self.out.close_to(inside)
+        self.out.otherwise()
+
+    def _stretch(self, loop: Loop, variable: str, found: str) -> str:
+        """The same for facts, if they turn out to be contiguous; returns the test that they do not."""
+        item, head = loop.item, self.plan.tables[self.rule.head.key]
+        name, joined = self.place(loop.antecedent), self.fresh("joined")
+        column = f"{name}.column({item.arguments.index(Variable(variable))})"
+        self.out.line(f"bool {joined} = false;")
+        self.out.open("if constexpr (Visitor::in_rows)", f"side by side over {comment(variable)}")
+        self.out.line(f"{joined} = {name}.by{loop.index}().side_by_side({found}, {column});")
+        self.out.open(f"if ({joined})")
+        to = self._head_row(f"{column}[{found}.begin]")
+        alone = self.together and len(self.rule.antecedents) == 2
+        later = f"stretch<{str(self.together).lower()}, {str(alone).lower()}>"
+        given = [name, f"{found}.begin", f"{found}.end - {found}.begin", self.names.table[head.key], to]
+        self.out.line(f"{self.visitor}.template {later}({', '.join([*given, self.names.arrive(head.key)])});")
+        if self.together:
+            self.out.otherwise()
+            self.out.line(f"{self.visitor}.in_turn();")
+        self.out.close()
+        self.out.close()
+        return f"!{joined} && "
+
+    def _head_row(self, first: str) -> str:
+        """The cell of the head where the variable that it runs over side by side has the value `first`."""
+        head = self.plan.tables[self.rule.head.key]
+        texts = [
+            first if i == head.order[-1] else self.build(term, head.domains[i], True)
+            for i, term in enumerate(self.rule.head.arguments)
+        ]
+        to = self.fresh("to")
+        self.out.line(f"const int64_t {to} = {self.names.table[head.key]}.cell({self._stored(head, texts)});")
+        return to
 
     def _row(self, item: Item, table: TableLayout) -> tuple[str, int]:
         """The first cell of a row of a dense table, in which only the last stored argument is free, or -1; and that

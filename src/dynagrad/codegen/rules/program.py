@@ -24,7 +24,7 @@ from .forest import collecting
 from .functions import INTEGERS
 from .incremental import changing
 from .running.items import write_item, write_levels
-from .running.pops import write_drives, write_joins
+from .running.pops import write_drives, write_nests
 from .running.stages import write_fire, write_parts, write_stages
 from .scope import Names, python_value
 from .solving import blocks
@@ -132,15 +132,17 @@ def _includes(context: ClassContext, embed: bool) -> list[str]:
     if any(sweeps(s) for s in plan.stages):
         headers.append("running/rounds.hpp")
     if any(solves(s) for s in plan.stages):
-        headers += ["solving/blocks.hpp", "visiting/edges.hpp", *(["solving/adjoints.hpp"] if plan.adjoint else [])]
+        headers += ["solving/blocks.hpp", "visiting/edges.hpp", "visiting/ground.hpp"]
+        headers += ["solving/adjoints.hpp"] if plan.adjoint else []
     if plan.changes is not None:
         headers += [f"changing/{'resolve' if plan.resolves else 'rederive'}.hpp", "visiting/mark.hpp"]
     if plan.order:
         headers.append("jets.hpp")
     if plan.adjoint:
         headers.append("running/tape.hpp")
+    headers.append("visiting/forward.hpp")
     if context.goes_back:
-        headers.append("running/sweep.hpp")
+        headers += ["running/sweep.hpp", "visiting/reverse.hpp"]
     if plan.collects is not None:
         headers.append("visiting/collect.hpp")
     headers += context.names.functions.includes()
@@ -220,9 +222,8 @@ def _functions(context: ClassContext) -> None:
     # A class of the backward pass alone makes joins where it solves; those that rules share it may call there.
     makes_all = Passes.FORWARD in context.passes or context.shapes is not None
     joined = [stage for stage in plan.stages if makes_all or solves(stage)]
+    write_nests(context)
     for stage in plan.stages:
-        if makes_all or solves(stage):
-            write_joins(context, stage)
         if solves(stage):
             blocks.write_stage(context, stage)
         if Passes.FORWARD in context.passes:

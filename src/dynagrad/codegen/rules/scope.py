@@ -1,13 +1,13 @@
 """Names and slots of constants in a class (`Names`), and terms matched, built and compared as C++ (`RuleScope`).
 
-Nothing is looked up or joined here: `statements.py` does, with the scopes of this file.
+Nothing is looked up or joined here: `nests.py` does, with the scopes of this file.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ...errors import ProgramError
 from ...plan.joins import term_variables
@@ -52,10 +52,6 @@ class Names:
     def index(self, key: str, number: int) -> str:
         """An index of a derived predicate."""
         return f"{self.table[key]}.by{number}"
-
-    def add(self, key: str, arguments: Sequence[str], value: str) -> str:
-        """The call that adds a contribution to an item."""
-        return f"add({', '.join(['*this', self.table[key], value, *arguments])})"
 
     def arrive(self, key: str) -> str:
         """A pointer to the function that is called for the new items of a row operation."""

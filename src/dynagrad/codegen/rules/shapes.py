@@ -1,24 +1,22 @@
 """Function merging: joins of the same shape share one function, in programs of thousands of rules.
 
-The function has parameters for what a join reads and writes: derived tables and their indexes, functions that add
-contributions, constants. Fact tables are not parameters, as each has a type of its own. Joins have the same shape if
-they are written in the same way over these parameters: their statements are compared, as LLVM compares instructions
-when it merges functions, and nothing is read out of them. A key of the plan would have to repeat all that decides a
-statement.
+The function has parameters for what a join reads and writes: derived tables and their indexes, and codes of constants.
+Those of its value are its visitor's. Fact tables are not parameters, as each has a type of its own. Joins have the same
+shape if they are written in the same way over these parameters: their statements are compared, as LLVM compares
+instructions when it merges functions, and nothing is read out of them. A key of the plan would have to repeat all that
+decides a statement.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from ...plan.model import Join, Plan
 from ...plan.traits import is_derived
-from ...rules.normal import NormalRule
 from ...rules.syntax import Term
 from ..cxx import Writer
+from .nests import NestWriter
 from .scope import Names
-from .statements import JoinFunction, JoinWriter
 
 
 class Shapes:
@@ -28,18 +26,18 @@ class Shapes:
         self.plan, self.names, self.out = plan, names, out
         self._known: dict[tuple[str, ...], str] = {}
 
-    def function(self, join: Join) -> JoinFunction:
-        """A join's function, with what it is given for this join; it is written if it is the first of its shape."""
+    def function(self, join: Join) -> tuple[str, Sequence[str]]:
+        """The function of a join's nest, and what it is given for it; written if it is the first of its shape."""
         names, body = _Parameters(self.plan, self.names), Writer(self.out.depth + 1)
-        writer = JoinWriter(self.plan, names, join, body)
+        writer = NestWriter(self.plan, names, join, body)
         writer.write()
-        made, own = writer.function("", [p.given for p in names.found.values()])
-        declared = ", ".join([*(p.declared for p in names.found.values()), *own])
-        key = (declared, *body.lines)
+        declared = [p.declared for p in names.found.values()]
+        key = (*declared, *writer.arguments, *body.lines)
         if key not in self._known:
             self._known[key] = f"shape{len(self._known) + 1}"
-            self.out.function(f"DYNAGRAD_RULE void {self._known[key]}({declared})", body.lines)
-        return replace(made, name=self._known[key])
+            writer.out = self.out
+            writer.function(self._known[key], "DYNAGRAD_RULE", body.lines, declared)
+        return self._known[key], [p.given for p in names.found.values()]
 
 
 class _Parameter:
@@ -73,20 +71,10 @@ class _Parameters(Names):
     def functor(self, name: str, arity: int) -> int:
         return self.names.functor(name, arity)
 
-    def weight(self, rule: NormalRule, which: int, value: float | int) -> str:
-        text = self.names.weight(rule, which, value)
-        return self.parameter(("weight_", text), lambda name: f"const value_t& {name}", text)
-
     def index(self, key: str, number: int) -> str:
         width = len(self.plan.indexes[number].by)
         text = self.names.index(key, number)
         return self.parameter(("by", text), lambda name: f"const Index<{width}>& {name}", text)
-
-    def add(self, key: str, arguments: Sequence[str], value: str) -> str:
-        types = ", ".join([*["int32_t"] * self.plan.tables[key].arity, "value_t"])
-        given = f"&program::add_{self.names.table[key]}"
-        name = self.parameter(("add", key), lambda name: f"void (program::*{name})({types})", given)
-        return f"(this->*{name})({', '.join([*arguments, value])})"
 
     def arrive(self, key: str) -> str:
         given = self.names.arrive(key)
@@ -103,8 +91,7 @@ class _Tables(Mapping[str, str]):
         table, name = self.owner.plan.tables[key], self.owner.names.table[key]
         if not is_derived(table):
             return name
-        kind = f"{table.kind.value.capitalize()}<semiring, {table.arity}>"
-        return self.owner.parameter(("table", key), lambda alias: f"{kind}& {alias}", name)
+        return self.owner.parameter(("table", key), lambda alias: f"auto& {alias}", name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.owner.names.table)

@@ -1,6 +1,6 @@
 """Right sides as polynomials in the values of recursive antecedents, for the systems of equations of cyclic components.
 
-This is a rewriting of syntax; `codegen/rules/solving/grounding.py` writes code for the instances of these polynomials.
+This is a rewriting of syntax; `codegen/rules/right_sides.py` writes code for the coefficients of these polynomials.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from ....plan.traits import posteriors
 from ..context import ClassContext
 from ..rows.elementwise import ElementwiseWriter
 from ..rows.matrix import MatrixWriter
-from ..statements import JoinWriter
+from ..rows.writer import RowWriter
 from .adjoints import update_adjoint
 
 
-def write_back(context: ClassContext, join: Join) -> JoinWriter:
+def write_back(context: ClassContext, join: Join) -> RowWriter:
     """The body of the function of such a join; returns its writer."""
     place = join.rule.number, join.driver
-    writer: JoinWriter
+    writer: RowWriter
     if place in context.elementwise:
         writer = BackElementwiseWriter(context, join, context.elementwise[place])
     else:

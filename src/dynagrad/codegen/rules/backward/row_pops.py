@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from ....plan.model import Join, Stage, TableLayout
 from ....plan.traits import goes_back_together, posteriors, rolls_back
 from ..context import ClassContext
+from ..nests import arguments_of
 from ..rows.calling import ItemRow, write_row_call
-from ..statements import arguments_of
 from ..traits import goes_back_in_rows
 
 
@@ -43,9 +43,8 @@ def write_undo_rows(context: ClassContext, stage: Stage, table: TableLayout, dri
             out.line(f"const value_t now = {name}.value[here];")
             out.line(f"position = (uint32_t)(t + 1 - tape.begins[{n}]);")
         arguments = [f"{x} + (int32_t)i" if x == "first" else x for x in listed]
-        given = {"cell": "here", "update": "now", "gupdate": "updates[i]"}
         for join in alone:
-            out.line(f"{context.function_of(join, 'back').call(arguments, **given)};")
+            out.line(context.visit(join, context.reverse(join, "now", "updates[i]"), arguments, "here"))
         if rolls:
             out.line(f"hide(*this, {name}, here);")
         out.line(f"if (halt || t == tape.begins[{n}]) break;")

@@ -1,6 +1,6 @@
 """What only the program knows of its backward pass, for `running/sweep.hpp`, which has the pass itself.
 
-Its joins, backward (`joins.py`), and who calls them: `drive_back`, by types of tables, those that an item drove;
+Who visits its nests, backward (`visiting/reverse.hpp`): `drive_back`, by types of tables, those that an item drove;
 `share`, those of an item inside a solved component; `fire_back<n>`, those that no item drove; `undo_rows`, those of
 a whole row of items, for which rows of facts wait in `in_rows_back<n>`.
 """
@@ -12,13 +12,10 @@ from collections.abc import Iterator
 from ....plan.model import Join, Stage, TableLayout
 from ....plan.traits import copy_kind, has_agenda, has_axioms, head_clause_defined, is_facts, steps
 from ....rules.aggregators import HeadKind
-from ....rules.show import show
-from ...cxx import comment
 from ..context import ClassContext
-from ..solving.grounding import driver_of
-from ..statements import arguments_of
+from ..nests import arguments_of
+from ..solving.blocks import driver_of
 from ..traits import goes_back_in_rows, live, rows_back, types_of_tables
-from .joins import BackWriter
 from .row_joins import write_back, write_waiting
 from .row_pops import write_undo_rows
 
@@ -27,8 +24,9 @@ def write_backward(context: ClassContext) -> None:
     """All functions of the pass."""
     plan = context.plan
     for stage in plan.stages:
-        for join in _live(context, (*stage.fires, *stage.drives)):
-            _join(context, join)
+        for join in _live(context, stage.drives):
+            if goes_back_in_rows(context, join):
+                _join_rows(context, join)
     _drive_back(context)
     for stage in plan.stages:
         for table in (plan.tables[key] for key in stage.keys if not plan.tables[key].sink):
@@ -44,21 +42,13 @@ def write_backward(context: ClassContext) -> None:
     context.out.line(f"static constexpr CopyKind copy_kinds[] = {{{listed}}};")
 
 
-def _join(context: ClassContext, join: Join) -> None:
-    out = context.out
+def _join_rows(context: ClassContext, join: Join) -> None:
+    assert join.driver is not None
     context.join_comment(join)
-    if join.driver is not None:
-        item = join.rule.antecedents[join.driver].item
-        out.line(f"// driver: {comment(show(item))}, antecedent {join.driver + 1}")
-        if goes_back_in_rows(context, join):
-            with out.aside(1) as body:
-                given = context.row_parameters(join, write_back(context, join))
-            head = f"DYNAGRAD_RULE void {context.drive_name(join, 'back_rows')}({given}, double* updates)"
-            out.function(head, body)
-            if (join.rule.number, join.driver) in context.elementwise:
-                return
-    often = "DYNAGRAD_FIRED" if join.driver is None else "DYNAGRAD_RULE"
-    context.join_function(join, "back", BackWriter(context, join), often)
+    with context.out.aside(1) as body:
+        given = context.row_parameters(join, write_back(context, join))
+    head = f"DYNAGRAD_RULE void {context.drive_name(join, 'back_rows')}({given}, double* updates)"
+    context.out.function(head, body)
 
 
 def _live(context: ClassContext, joins: tuple[Join, ...]) -> Iterator[Join]:
@@ -85,7 +75,7 @@ def _calls(context: ClassContext, table: TableLayout) -> list[str]:
         within = ""
         if stage.stable and stage.is_inner(join):  # the whole stage is one block, which still exists
             within = f"if (blocks{stage.number}.block.leads_out_at({node}[line_of(table, cell)])) "
-        lines.append(f"{within}{context.function_of(join, 'back').call(arguments_of(table, 'a[{}]'))};")
+        lines.append(within + context.visit(join, context.reverse(join), arguments_of(table, "a[{}]")))
     return lines
 
 
@@ -101,8 +91,7 @@ def _share(context: ClassContext, stage: Stage) -> None:
                 out.line("const value_t now = table.value[cell];")
                 out.line("adjoint_t gupdate = {};")
                 for join in joins:
-                    call = context.function_of(join, "back").call(arguments_of(table, "a[{}]"), update="now")
-                    out.line(f"{call};")
+                    out.line(context.visit(join, context.reverse(join, "now"), arguments_of(table, "a[{}]")))
 
 
 def _fire_back(context: ClassContext, stage: Stage) -> None:
@@ -111,4 +100,4 @@ def _fire_back(context: ClassContext, stage: Stage) -> None:
         with context.out.block(f"void fire_back{stage.number}()"):
             for join in joins:
                 halts = "if (!halt) " if join is not joins[0] else ""
-                context.out.line(f"{halts}{context.name_of(join, 'back')}();")
+                context.out.line(halts + context.visit(join, context.reverse(join)))

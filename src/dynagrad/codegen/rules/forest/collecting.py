@@ -18,8 +18,8 @@ from ...cxx import Writer
 from ..access import write_access, write_external
 from ..context import ClassContext
 from ..incremental.changing import write_on_items, write_restore
+from ..nests import arguments_of
 from ..running.items import write_each_index
-from ..statements import arguments_of
 from ..tables import open_class, write_constructor, write_facts_plans, write_table
 
 
@@ -147,7 +147,7 @@ def _write_opening(context: ClassContext, joins: Sequence[Join], externals: Sequ
         for join in joins:
             if join.rule.head.key == table.key:
                 visitor = f"Collect<program, rule{join.rule.number}>(*this)"
-                out.line(f"{context.nest(join)}({', '.join([visitor, *arguments_of(table, 'a[{}]')])});")
+                out.line(context.visit(join, visitor, arguments_of(table, "a[{}]")))
         out.line("break;")
         out.close()
     out.close()

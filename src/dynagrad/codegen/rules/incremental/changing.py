@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from ....plan.model import Join, TableLayout
 from ..context import ClassContext
-from ..rows.driving import write_driven
-from ..statements import JoinWriter, arguments_of
+from ..nests import arguments_of
 
 
 def write_members(context: ClassContext) -> None:
@@ -28,20 +27,14 @@ def write_members(context: ClassContext) -> None:
 
 def write_changes(context: ClassContext) -> None:
     """The functions of a change, and those that Python calls."""
-    out, plan = context.out, context.plan
+    plan = context.plan
     changes = plan.changes
     assert changes is not None
     reaching = changes.facts
     if not plan.resolves:
-        for join in changes.facts:
-            write_driven(context, join)
         _bring(context, changes.facts)
         reaching = (*changes.facts, *(join for stage in plan.stages for join in stage.drives))
     _reach(context, reaching)
-    for join in changes.heads:
-        context.join_comment(join)
-        out.line("// starting from the head")
-        context.join_function(join, "derive", JoinWriter(plan, context.names, join, out))
     for table in context.derived:
         _derive(context, table, [join for join in changes.heads if join.rule.head.key == table.key])
     write_on_items(context)
@@ -78,7 +71,7 @@ def _derive(context: ClassContext, table: TableLayout, heads: Sequence[Join]) ->
     if heads:
         with context.out.block(f"void derive(table_{context.names.table[table.key]}&, const int32_t* a)"):
             for join in heads:
-                context.out.line(f"{context.function_of(join, 'derive').call(arguments_of(table, 'a[{}]'))};")
+                context.out.line(context.visit(join, context.forward(join), arguments_of(table, "a[{}]")))
 
 
 def _bring(context: ClassContext, joins: Sequence[Join]) -> None:
@@ -86,7 +79,7 @@ def _bring(context: ClassContext, joins: Sequence[Join]) -> None:
     cases = {}
     for table in context.facts:
         row = arguments_of(table, "row[{}]")
-        cases[table.number] = [f"{context.function_of(j).call(row, update='x')};" for j in joins if _drives(table, j)]
+        cases[table.number] = [context.visit(j, context.forward(j, "x"), row, "-1") for j in joins if _drives(table, j)]
     with context.out.block("void bring(int64_t table, const int32_t* row, const value_t& x)"):
         context.out.switch("table", cases, known=False)
 
@@ -94,11 +87,11 @@ def _bring(context: ClassContext, joins: Sequence[Join]) -> None:
 def _reach(context: ClassContext, joins: Sequence[Join]) -> None:
     """`reach`: marks the heads of all instances that have a fact or an item among their antecedents."""
     tables = list(context.plan.tables.values())
-    nests = {context.nest(join): join for join in joins}
+    nests = {(join.rule.number, join.driver): join for join in joins}
     visitor, cases = f"Mark<program, {str(context.plan.resolves).lower()}>(*this)", {}
     for table in tables:
-        given = ", ".join([visitor, "-1", *arguments_of(table, "a[{}]")])
-        cases[table.number] = [f"{nest}({given});" for nest, join in nests.items() if _drives(table, join)]
+        drives = [join for join in nests.values() if _drives(table, join)]
+        cases[table.number] = [context.visit(join, visitor, arguments_of(table, "a[{}]"), "-1") for join in drives]
     with context.out.block("void reach(uint32_t table, const int32_t* a)"):
         context.out.switch("table", cases, known=False)
     context.out.line(f"static constexpr int64_t arity[] = {{{', '.join(str(t.arity) for t in tables)}}};")

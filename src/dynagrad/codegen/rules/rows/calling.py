@@ -33,14 +33,14 @@ def write_row_call(context: ClassContext, join: Join, row: ItemRow, prefix: str 
         return
     last = row.table.order[-1]
     each = [f"{text} + i" if i == last else text for i, text in enumerate(row.arguments)]
-    one = context.function_of(join, "back" if prefix else "rule")
+    one = context.reverse(join, "now", "updates[i]") if prefix else context.forward(join, "now")
     out.open("")
     out.line("bool done = false;")
     out.line(f"{call}({given}, done{more});")
     out.open(f"for (uint64_t left = {row.cells}; left && !done && !halt; left &= left - 1)")
     out.line("const int32_t i = __builtin_ctzll(left);")
     out.line(f"const value_t now = {context.names.table[row.table.key]}.value[{row.cell} + i];")
-    out.line(f"{one.call(each, cell=f'{row.cell} + i', update='now', gupdate='updates[i]')};")
+    out.line(context.visit(join, one, each, f"{row.cell} + i"))
     out.close()
     if end:
         out.line(end)

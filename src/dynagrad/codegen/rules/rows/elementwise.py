@@ -15,25 +15,25 @@ from ....plan.rows.drivers import occurrences
 from ....rules.syntax import Variable
 from ...cxx import Writer
 from ..scope import Names
-from ..statements import JoinWriter
+from .writer import RowWriter
 
 
-class ElementwiseWriter(JoinWriter):
+class ElementwiseWriter(RowWriter):
     """Writes such a join for the `cells` of a row, a bit each from `cell` on; `a0`, ... are those of the first one."""
 
     def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer, variable: str) -> None:
-        super().__init__(plan, names, join, writer)
-        self.variable = variable
+        super().__init__(plan, names, join, writer, variable)
         self.there = "cells"  # those for which all was found so far
         self.parts: list[str] = []  # what the drivers are multiplied with
 
     def begin(self) -> None:
+        super().begin()
         self.out.line("if (spend(__builtin_popcountll(cells))) return;")
 
     def one_row(self, antecedent: int) -> bool:
         return not occurrences(self.rule.antecedents[antecedent].item, self.variable)
 
-    def take(self, antecedent: int, value: str, old: str | None = None) -> None:
+    def take(self, antecedent: int, value: str) -> None:
         if antecedent != self.join.driver and antecedent in self.product:
             self.parts.append(self.part(antecedent, value))
 

@@ -7,26 +7,16 @@ their lines are found without looking for each, and the product is one operation
 
 from __future__ import annotations
 
-from ....plan.model import Join, Plan
 from ....plan.nest import Loop
 from ....rules.syntax import Variable
-from ...cxx import Writer
-from ..scope import Names
-from ..statements import JoinWriter
+from .writer import RowWriter
 
 
-class MatrixWriter(JoinWriter):
+class MatrixWriter(RowWriter):
     """Writes such a join for the `cells` of a row, a bit each from `cell` on; `a0`, ... are those of the first one.
 
     Where the facts are no grid, `done` stays false.
     """
-
-    def __init__(self, plan: Plan, names: Names, join: Join, writer: Writer, variable: str) -> None:
-        super().__init__(plan, names, join, writer)
-        self.variable = variable
-
-    def begin(self) -> None:
-        pass
 
     def _loop(self, loop: Loop) -> None:
         item, table = loop.item, self.table_of[loop.antecedent]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from ....plan.model import TableLayout
 from ....plan.traits import holds_back, waits
 from ..context import ClassContext, level_type
-from ..statements import arguments_of
 from ..traits import types_of_tables
 from .policies import declared_priority, holding_back
 
@@ -51,7 +50,7 @@ def write_levels(context: ClassContext) -> None:
 def write_item(context: ClassContext, table: TableLayout) -> None:
     """The functions of a table."""
     write_each_index(context, table)
-    out, name, stage = context.out, context.names.table[table.key], context.plan.stage_of[table.key]
+    out, stage = context.out, context.plan.stage_of[table.key]
     item = f"{context.table_types[table.key]}&, int64_t cell, const int32_t* a"
     if waits(context.plan, table):
         declared = next((p for p in context.plan.rules.priorities if p.item.key == table.key), None)
@@ -61,7 +60,3 @@ def write_item(context: ClassContext, table: TableLayout) -> None:
         if holds_back(context.plan, table):
             with out.block(f"bool held_back({item}, const value_t& now, bool first)"):
                 holding_back(context, table)
-    if context.shapes is not None:  # joins of many heads share a function, which is given this one
-        listed = ", ".join([*arguments_of(table, "int32_t a{}"), "value_t x"])
-        with out.block(f"DYNAGRAD_RULE void add_{name}({listed})"):
-            out.line(f"{context.names.add(table.key, arguments_of(table), 'x')};")

@@ -1,6 +1,6 @@
-"""The joins of a stage, and which of them an item drives that is popped, as `running/item.hpp` does it.
+"""The nests of a program, and which of them an item drives that is popped, as `running/item.hpp` does it.
 
-What a join does inside is in `codegen/rules/statements.py`.
+What a nest does inside is in `codegen/rules/nests.py`; what its visitors do, in `visiting/`.
 """
 
 from __future__ import annotations
@@ -8,37 +8,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....plan.model import Join, Stage, TableLayout
-from ....plan.traits import has_agenda, solves
+from ...cxx import comment
 from ..context import ClassContext
+from ..nests import arguments_of
+from ..right_sides import constants, write_right_side
 from ..rows.calling import ItemRow, write_row_call
-from ..rows.driving import write_driven
-from ..statements import JoinWriter, arguments_of
+from ..rows.driving import write_row
 from ..traits import driven, types_of_tables
 
 
-def write_joins(context: ClassContext, stage: Stage) -> None:
-    """The functions of a stage's joins, and those that call them for an item."""
-    for join in stage.fires:
-        _fire(context, join)
-    for join in stage.drives:
-        write_driven(context, join, often="DYNAGRAD_STEP" if _part_of_pop(context, stage, join) else "DYNAGRAD_RULE")
+def write_nests(context: ClassContext) -> None:
+    """The right sides of rules, and the functions of all nests."""
+    plan, changes = context.plan, context.plan.changes
+    joins = [join for stage in plan.stages for join in (*stage.fires, *stage.drives, *stage.inner_joins)]
+    if changes is not None:
+        joins += (*changes.facts, *changes.heads)
+    write_right_sides(context, joins)
+    for join in joins:
+        if (join.rule.number, join.driver) not in context.elementwise:
+            context.nest(join)
+    for join in joins:
+        if context.in_rows(join):
+            write_row(context, join)
 
 
-def _part_of_pop(context: ClassContext, stage: Stage, join: Join) -> bool:
-    """Whether a join is called by the pop of its driver alone, and is the only one that this calls."""
-    assert join.driver is not None
-    key = join.rule.antecedents[join.driver].item.key
-    if context.plan.changes is not None or not has_agenda(stage) or solves(stage):
-        return False
-    return [other for other in context.drives_of[stage.number].get(key, []) if not context.in_rows(other)] == [join]
-
-
-def _fire(context: ClassContext, join: Join) -> None:
-    if context.shapes is not None:
-        context.functions["rule", join.rule.number, None] = context.shapes.function(join)
-        return
-    context.join_comment(join)
-    context.join_function(join, "rule", JoinWriter(context.plan, context.names, join, context.out), "DYNAGRAD_FIRED")
+def write_right_sides(context: ClassContext, joins: Sequence[Join]) -> None:
+    """A struct for the right side of each rule; rules that are alike share one where there are thousands."""
+    out, alike = context.out, dict[tuple[str, ...], str]()
+    for rule in {join.rule.number: join.rule for join in joins}.values():
+        with out.aside(1) as body:
+            write_right_side(context.plan, context.names, rule, out, goes_back=context.goes_back)
+        name = f"rule{rule.number}"
+        known = alike.setdefault(tuple(body), name) if context.shapes is not None else name
+        context.right_sides[rule.number] = known
+        if known == name:
+            count = len(constants(context.plan, context.names, rule))
+            out.line(f"struct {name} : Constants<value_t, {count}> {{", comment(rule.text))
+            out.lines += body
+            out.line("};")
+    out.line()
 
 
 def write_drives(context: ClassContext, stages: Sequence[Stage]) -> None:
@@ -60,5 +68,5 @@ def _calls(context: ClassContext, table: TableLayout) -> list[str]:
     stage = context.plan.stage_of[table.key]
     joins = [join for join in driven(context, table) if not context.in_rows(join)]
     within = ["if (solving.leads_out) " if stage.unknowns and stage.is_inner(join) else "" for join in joins]
-    called = [context.function_of(join).call(arguments_of(table, "a[{}]")) for join in joins]
-    return [f"{only}{call};" for only, call in zip(within, called, strict=True)]
+    called = [context.visit(join, context.forward(join), arguments_of(table, "a[{}]")) for join in joins]
+    return [f"{only}{call}" for only, call in zip(within, called, strict=True)]

@@ -229,7 +229,7 @@ def write_fire(context: ClassContext, stage: Stage) -> None:
         return
     with context.out.block(f"DYNAGRAD_STEP void fire{stage.number}()"):
         for join in stage.fires:
-            context.out.line(f"{context.function_of(join).call(())};")
+            context.out.line(context.visit(join, context.forward(join)))
             if join is not stage.fires[-1]:
                 context.out.line("if (halt) return;")
     context.out.line()

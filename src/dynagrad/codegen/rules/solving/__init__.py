@@ -1,5 +1,4 @@
 """Stages that find the components of their ground program at run time, and solve their cycles.
 
-`blocks.py` has what only the program knows of a block of items, and `grounding.py` writes joins as equations of a
-component.
+`blocks.py` has what only the program knows of a block of items.
 """

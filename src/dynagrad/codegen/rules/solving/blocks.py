@@ -6,11 +6,16 @@ It is told by the type of a table: the nests that an item drives inside its leve
 
 from __future__ import annotations
 
-from ....plan.model import Stage
+from ....plan.model import Join, Stage
 from ....plan.traits import head_clause_defined, solves
 from ..context import ClassContext
-from ..statements import arguments_of
-from .grounding import driver_of, write_ground
+from ..nests import arguments_of
+
+
+def driver_of(join: Join) -> str:
+    """The predicate that drives a join."""
+    assert join.driver is not None
+    return join.rule.antecedents[join.driver].item.key
 
 
 def write_members(context: ClassContext) -> None:
@@ -33,18 +38,18 @@ def write_stage(context: ClassContext, stage: Stage) -> None:
     for key in dict.fromkeys(map(driver_of, stage.inner_joins)):
         table, name = context.plan.tables[key], context.names.table[key]
         joins = [join for join in stage.inner_joins if driver_of(join) == key]
-        nests = [context.nest(join) for join in joins]
         equations = [j for j in joins if stage.unknowns and not head_clause_defined(context.plan, j)]
-        for join in equations:
-            write_ground(context, join)
         with out.block(f"void explore(table_{name}& table, int64_t cell)"):
             out.line("const auto a = arguments_of(table, cell);")
             out.line(f"const Edges<program, {ordered}> edges(*this, blocks{stage.number}.block, table.node[cell]);")
-            for nest in nests:
-                out.line(f"{nest}({', '.join(['edges', 'cell', *arguments_of(table, 'a[{}]')])});")
+            for join in joins:
+                out.line(context.visit(join, "edges", arguments_of(table, "a[{}]")))
         if equations:
             with out.block(f"void ground(table_{name}& table, int64_t cell)"):
                 out.line("const auto a = arguments_of(table, cell);")
                 for join in equations:
-                    out.line(f"{context.function_of(join, 'ground').call(arguments_of(table, 'a[{}]'))};")
+                    visitor = (
+                        f"Ground<program, {context.right_sides[join.rule.number]}>{{*this, {{}}, {context.rule(join)}}}"
+                    )
+                    out.line(context.visit(join, visitor, arguments_of(table, "a[{}]")))
     out.line()

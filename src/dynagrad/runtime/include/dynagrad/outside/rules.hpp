@@ -9,6 +9,8 @@
 #include <dynagrad/changing/rederive.hpp>
 #include <dynagrad/visiting/collect.hpp>
 #include <dynagrad/visiting/mark.hpp>
+#include <dynagrad/visiting/forward.hpp>
+#include <dynagrad/visiting/reverse.hpp>
 
 #if defined(DYNAGRAD_LINKED)
 namespace dynagrad {

@@ -4,7 +4,9 @@
 #pragma once
 #include <dynagrad/outside/rules.hpp>
 #include <dynagrad/solving/convergence.hpp>
-#include <dynagrad/solving/blocks.hpp>
+#include <dynagrad/visiting/edges.hpp>
+#include <dynagrad/visiting/ground.hpp>
+#include <dynagrad/solving/adjoints.hpp>
 #include <dynagrad/solving/adjoints.hpp>
 #include <dynagrad/visiting/edges.hpp>
 #include <dynagrad/changing/resolve.hpp>

@@ -162,7 +162,7 @@ DYNAGRAD_ONCE bool complete_row(uint64_t cells, double* g, const double* updates
 // -- factors -----------------------------------------------------------------------------------------------------------
 
 // Products that are computed eight at a time: in `real` as they are, in `log` mantissas and the sums of exponents. There
-// they are settled where those of one instance are (`JoinWriter.multiply`): a number has two forms, and becomes the same.
+// they are settled where those of one instance are (`Product` of `visiting/values.hpp`): a number has two forms, and becomes the same.
 struct Eight {
   Doubles m;
   Words e, fine = ~Words{};  // those that need no settling

@@ -71,12 +71,12 @@ struct TableTraits {
   static constexpr bool excuses = false;        // flags say that an infinite value is right
   static constexpr bool bounded = false;        // items keep the error bound of their component
   static constexpr bool settles = false;        // tangents of updates that change nothing rest
-  static constexpr bool rests = false;          // updates that change nothing rest, and have an adjoint
   static constexpr bool steps = false;          // its values have no derivatives
   static constexpr bool undoes_rows = false;    // pops that stand side by side are undone together
   static constexpr bool rows_back = false;      // ... by joins that were made for whole rows
   static constexpr bool sums = false;           // the value is the sum of the contributions
   static constexpr bool sums_up = false;        // ... and its adjoint that of all values that an item had
+  static constexpr bool rests = false;          // updates that change nothing rest, and have an adjoint
   static constexpr bool keeps_total = false;    // of which contributions have a share, for each round
   static constexpr bool drives_choices = false; // all joins lead to heads that select
   static constexpr bool together_back = false;  // joins put adjoints of stretches of facts off

@@ -69,6 +69,10 @@ DYNAGRAD_ALWAYS uint32_t member(P& p, T& table, int64_t cell) {
   const uint32_t at = grown(table.solved, line_of(table, cell), 0u) - (uint32_t)p.solving.first;
   return at < (uint32_t)p.solving.count ? at : unsolved;
 }
+template <class P, class T>
+DYNAGRAD_ALWAYS bool is_unknown(P& p, T& table, int64_t cell) {
+  return member(p, table, cell) != unsolved;
+}
 // The node of an item in the block; 0 if it is on another level.
 template <class P, class T, class... A>
 DYNAGRAD_RULE uint32_t node_of(P& p, T& table, A... arguments) {
