@@ -511,7 +511,7 @@ CEILINGS = {
     "cli": 1086,
     "codegen": 170,
     "codegen/graph": 2466,
-    "codegen/rules": 3280,
+    "codegen/rules": 3370,
     "compiler": 8348,
     "dynagrad": 890,
     "eager": 6671,

@@ -5,7 +5,7 @@ Every file that writes a part of a class takes one; `program.py` calls them all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableLayout
@@ -20,7 +20,7 @@ from ..cxx import Writer, comment, literal
 from .nests import NestWriter
 from .right_sides import constants
 from .scope import Names, PatternScope
-from .shapes import Shapes
+from .shapes import Shapes, SharedParameter
 
 AGENDAS = {
     Strategy.LEVELS: "Levels",
@@ -49,7 +49,7 @@ class ClassContext:
         self.large = is_large(plan)
         self.shapes = Shapes(plan, self.names, self.out) if shares_joins(plan) else None
         # The functions of nests, and what they are given beside arguments, by rule, driver, and whether from the head.
-        self.nests: dict[tuple[int, int | None, bool], tuple[str, Sequence[str]]] = {}
+        self.nests: dict[tuple[int, int | None, bool], tuple[str, Sequence[SharedParameter]]] = {}
         self.right_sides: dict[int, str] = {}  # the structs of rules' right sides
         # The types of tables and stages, and those that are alike in programs of thousands of rules, by what they have.
         self.table_types: dict[str, str] = {}
@@ -114,9 +114,24 @@ class ClassContext:
         return [tables[i : i + GROUP] for i in range(0, len(tables), GROUP)]
 
     def index_text(self, index: IndexPlan) -> str:
-        name = index.key.rsplit("/", 1)[0]
         pattern = ", ".join(show(t) for t in index.pattern)
-        return comment(f"{name}({pattern}) by ({', '.join(index.by)})")
+        return comment(f"({pattern}) by ({', '.join(index.by)})")
+
+    def keys_of_indexes(self, table: TableLayout) -> list[str]:
+        """Statements that call f with each index of an item, and its key there."""
+        out = self.out
+        with out.aside(1) as lines:
+            for index in self.by_key.get(table.key, ()):
+                out.open("")
+                base = out.depth
+                scope = self.index_scope(table, index)
+                for i, term in enumerate(index.pattern):
+                    scope.match(term, f"a[{i}]", table.domains[i])
+                out.line(f"const int32_t key[] = {{{', '.join([*map(scope.name, index.by), '0'])}}};")
+                out.line(f"f(table.{self.names.by(index.number)}, key);")
+                out.close_to(base)
+                out.close()
+        return lines
 
     def index_scope(self, table: TableLayout, index: IndexPlan) -> PatternScope:
         variables: dict[str, int | None] = {}
@@ -200,16 +215,43 @@ class ClassContext:
         alone = [other for other in self.drives_of[stage.number].get(key, []) if not self.in_rows(other)] == [join]
         return "DYNAGRAD_STEP" if alone else "DYNAGRAD_RULE"
 
-    def visit(self, join: Join, visitor: str, arguments: Sequence[str] = (), cell: str = "cell") -> str:
-        """A visit to the instances of a join, of the arguments of its driver, or of its head."""
-        name, fixed = self.nests[join.rule.number, join.driver, join.from_head]
+    def visit(
+        self,
+        join: Join,
+        visitor: str,
+        arguments: Sequence[str] = (),
+        cell: str = "cell",
+        given: Sequence[str] | None = None,
+    ) -> str:
+        """A visit to the instances of a join, of the arguments of its driver, or of its head; `given` has what a
+        function that joins share is given."""
+        name, parameters = self.nests[join.rule.number, join.driver, join.from_head]
         driver = [cell] if join.driver is not None else []
+        fixed = [p.given for p in parameters] if given is None else given
         return f"{name}({', '.join([visitor, *driver, *arguments, *fixed])});"
 
-    def rule(self, join: Join) -> str:
-        """The right side of a join's rule, as an object."""
+    def row(
+        self, join: Join, visitor: Callable[..., str], arguments: Sequence[str] = ()
+    ) -> tuple[str, Sequence[str], Sequence[str]]:
+        """A visit in terms of a row of data, the types of what the row has, and what it is for this join."""
+        types, values, given = ["int32_t"], ["0"], []
+        slots = constants(self.plan, self.names, join.rule)
+        if slots:
+            values[0] = slots[0].removeprefix("weight[").removesuffix("]")
+        for parameter in self.nests[join.rule.number, join.driver, join.from_head][1]:
+            given.append(parameter.of_row.format(f"row.x{len(types)}"))
+            types.append(parameter.kind(self.table_types))
+            values.append(parameter.value)
+        return self.visit(join, visitor(join, at="weight[row.x0]"), arguments, given=given), types, values
+
+    def rule(self, join: Join, at: str = "") -> str:
+        """The right side of a join's rule, as an object, with its constants, or those `at` a place."""
+        own = self._constants(join, at)
+        return f"{self.right_sides[join.rule.number]}{{{f'{own}' if own else ''}}}"
+
+    def _constants(self, join: Join, at: str) -> str:
         own = constants(self.plan, self.names, join.rule)
-        return f"{self.right_sides[join.rule.number]}{{{f'{{&{own[0]}}}' if own else ''}}}"
+        return f"{{&{at or own[0]}}}" if own else ""
 
     def again(self, join: Join) -> bool:
         """Whether what drives a join may have driven it before, with another value."""
@@ -217,31 +259,31 @@ class ClassContext:
             return False
         return not is_facts(self.plan.tables[join.rule.antecedents[join.driver].item.key])
 
-    def forward(self, join: Join, update: str = "update") -> str:
+    def forward(self, join: Join, update: str = "update", at: str = "") -> str:
         """The visitor that sends the values of instances to their heads."""
         begun = [] if join.driver is None else [f"&{update}", *(["&old", "&now", "first"] if self.again(join) else [])]
-        return self._visitor("Forward", join, begun, [])
+        return self._visitor("Forward", join, begun, [], at)
 
-    def reverse(self, join: Join, update: str = "update", gupdate: str = "gupdate") -> str:
+    def reverse(self, join: Join, update: str = "update", gupdate: str = "gupdate", at: str = "") -> str:
         """The visitor that sends the adjoints of heads to the antecedents."""
         stage = self.plan.stage_of[join.rule.head.key]
         inner = (join.rule.number, join.driver) in stage.inner and stage.unknowns > 0
         begun = [] if join.driver is None else [f"&{update}", "nullptr", "nullptr", "true", f"&{gupdate}"]
         if self.again(join):
             begun = [f"&{update}", "&old", "&now", "first", f"&{gupdate}", "&gold"]
-        return self._visitor("Reverse", join, begun, [str(stage.number)] if inner else [])
+        return self._visitor("Reverse", join, begun, [str(stage.number)] if inner else [], at)
 
-    def _visitor(self, what: str, join: Join, begun: Sequence[str], more: Sequence[str]) -> str:
+    def _visitor(self, what: str, join: Join, begun: Sequence[str], more: Sequence[str], at: str) -> str:
         """A product needs no more than the constants of its rule; other values need to know all of it."""
         started = ", ".join(["*this", f"{{{', '.join(begun)}}}"])
         order = SEMIRINGS[self.plan.semiring].order
         if self.plain or self.plan.semiring == "user" or order == "value":
             again = [str(self.again(join)).lower()] if more or self.again(join) else []
             kind = ", ".join(["program", self.right_sides[join.rule.number], *again, *more])
-            return f"{what}Value<{kind}>{{{started}, {self.rule(join)}}}"
-        own = constants(self.plan, self.names, join.rule)
-        kind = ", ".join(["program", str(len(own)), *more])
-        return f"{what}Product<{kind}>{{{started}{f', {{&{own[0]}}}' if own else ''}}}"
+            return f"{what}Value<{kind}>{{{started}, {self.rule(join, at)}}}"
+        count = len(constants(self.plan, self.names, join.rule))
+        kind, own = ", ".join(["program", str(count), *more]), self._constants(join, at)
+        return f"{what}Product<{kind}>{{{started}{f', {own}' if own else ''}}}"
 
     def row_parameters(self, join: Join, writer: NestWriter) -> str:
         """The parameters of such a function."""

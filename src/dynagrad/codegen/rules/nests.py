@@ -233,16 +233,16 @@ class NestWriter(RuleScope):
             keys = self._keys(loop.keys, index)
             if is_facts(table):
                 found, p = self.fresh("found"), self.fresh("p")
-                self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
+                self.out.line(f"const auto {found} = {name}.{self.names.by(index.number)}().find({', '.join(keys)});")
                 self.out.line(f"if (spend({found}.end - {found}.begin)) return;")
                 test = self._stretch(loop, loop.row, found) if loop.row is not None else ""
                 self.out.open(f"for (int64_t {p} = {found}.begin; {test}{p} < {found}.end; {p}++)")
-                self.out.line(f"const int64_t {at} = {name}.by{index.number}().rows[{p}];")
+                self.out.line(f"const int64_t {at} = {name}.{self.names.by(index.number)}().rows[{p}];")
                 self._columns(loop, at)
             else:
                 array, entry = self.fresh("key"), self.fresh("entry")
                 self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
-                by = self.names.index(item.key, index.number)
+                by = self.names.index(index.number)
                 self.out.open(f"for (int64_t {entry} = {by}.begin({array}); {entry}; {entry} = {by}.next({entry}))")
                 self.out.line("if (spend(1)) return;")
                 self.out.line(f"const int64_t {at} = {by}.cell({entry});")
@@ -277,7 +277,7 @@ class NestWriter(RuleScope):
         column = f"{name}.column({item.arguments.index(Variable(variable))})"
         self.out.line(f"bool {joined} = false;")
         self.out.open("if constexpr (Visitor::in_rows)", f"side by side over {comment(variable)}")
-        self.out.line(f"{joined} = {name}.by{loop.index}().side_by_side({found}, {column});")
+        self.out.line(f"{joined} = {name}.{self.names.by(loop.index)}().side_by_side({found}, {column});")
         self.out.open(f"if ({joined})")
         to = self._head_row(f"{column}[{found}.begin]")
         alone = self.together and len(self.rule.antecedents) == 2
@@ -340,12 +340,12 @@ class NestWriter(RuleScope):
         keys = [self.build(t, d, True) for t, d in zip(absence.keys, domains, strict=True)]
         if is_facts(table):
             found = self.fresh("found")
-            self.out.line(f"const auto {found} = {name}.by{index.number}().find({', '.join(keys)});")
+            self.out.line(f"const auto {found} = {name}.{self.names.by(index.number)}().find({', '.join(keys)});")
             self.out.open(f"if ({found}.begin == {found}.end)")
         else:
             array = self.fresh("key")
             self.out.line(f"const int32_t {array}[] = {{{', '.join([*keys, '0'])}}};")
-            self.out.open(f"if (!{self.names.index(absence.item.key, index.number)}.begin({array}))")
+            self.out.open(f"if (!{self.names.index(index.number)}.begin({array}))")
 
 
 def key_domains(plan: Plan, index: IndexPlan) -> list[int | None]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...errors import ProgramError
 from ...plan.joins import term_variables
@@ -30,6 +30,7 @@ class Names:
     def __init__(self, plan: Plan, like: Names | None = None) -> None:
         self.plan = plan
         self.table: Mapping[str, str] = {key: table_name(key, table.number) for key, table in plan.tables.items()}
+        self.places = places_of(plan)
         self.constants: dict[tuple[int | None, Term], int] = {}  # as syntax, in which f(1) is not f(1.0)
         self.functors: dict[tuple[str, int], int] = {}
         self.weights: dict[tuple[int, int], int] = {}  # (rule, which constant) -> slot
@@ -49,9 +50,13 @@ class Names:
         slot = self.constants.setdefault((domain, term), len(self.constants))
         return f"world->constant[{slot}]"
 
-    def index(self, key: str, number: int) -> str:
+    def by(self, number: int) -> str:
+        """The name of an index in its table, so that tables which are alike have the same."""
+        return f"by{self.places[number]}"
+
+    def index(self, number: int) -> str:
         """An index of a derived predicate."""
-        return f"{self.table[key]}.by{number}"
+        return f"{self.table[self.plan.indexes[number].key]}.{self.by(number)}"
 
     def arrive(self, key: str) -> str:
         """A pointer to the function that is called for the new items of a row operation."""
@@ -66,6 +71,16 @@ class Names:
             self.weights[place] = len(self.weight_values)
             self.weight_values.append(value)
         return f"weight[{self.weights[place]}]"
+
+
+def places_of(plan: Plan) -> Sequence[int]:
+    """The place of each index among those of its table."""
+    seen = Counter[str]()
+    places = []
+    for index in plan.indexes:
+        places.append(seen[index.key])
+        seen[index.key] += 1
+    return places
 
 
 def table_name(key: str, number: int) -> str:

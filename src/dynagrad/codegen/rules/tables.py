@@ -45,14 +45,15 @@ def write_facts(context: ClassContext, table: TableLayout) -> None:
         return
     out.open(f"struct facts_{name} : Facts<{table.arity}>")
     for index in indexes:
-        out.line(f"Grouping<{len(index.by)}> by{index.number};  // {context.index_text(index)}")
+        out.line(f"Grouping<{len(index.by)}> {context.names.by(index.number)};  // {context.index_text(index)}")
     listed = []
     for index in indexes:
+        columns_of = f"columns_{context.names.by(index.number)}"
         if _simple(index):
             columns = {t.name: i for i, t in enumerate(index.pattern) if isinstance(t, Variable)}
             keys = ", ".join([*(str(columns[v]) for v in index.by), "0"])
-            out.line(f"static constexpr int32_t columns{index.number}[] = {{{keys}}};")
-        listed.append(f"{{{len(index.by)}, {f'columns{index.number}' if _simple(index) else 'nullptr'}}}")
+            out.line(f"static constexpr int32_t {columns_of}[] = {{{keys}}};")
+        listed.append(f"{{{len(index.by)}, {columns_of if _simple(index) else 'nullptr'}}}")
     out.line(f"static constexpr GroupingPlan groupings[] = {{{', '.join(listed)}}};")
     if not all(map(_simple, indexes)):
         out.line(f"static void index_rows(FactTable* t, World* w) {{ static_cast<facts_{name}*>(t)->group_rows(w); }}")
@@ -113,7 +114,7 @@ def _grouping(context: ClassContext, table: TableLayout, index: IndexPlan) -> No
     out.close_to(base)
     out.close()
     out.line(f"const int32_t* keys[] = {{{', '.join([*key_columns, 'nullptr'])}}};")
-    out.line(f"by{index.number}.build(keys, keep.data, rows);")
+    out.line(f"{context.names.by(index.number)}.build(keys, keep.data, rows);")
     out.close()
 
 
@@ -190,8 +191,8 @@ def write_table(context: ClassContext, table: TableLayout, account: str, scope: 
             out.line("GivenRows given_rows;")
             members.append(("GivenRows", "given_rows"))
         for index in context.by_key.get(table.key, ()):
-            out.line(f"Index<{len(index.by)}> by{index.number};  // {context.index_text(index)}")
-            members.append((f"Index<{len(index.by)}>", f"by{index.number}"))
+            out.line(f"Index<{len(index.by)}> {context.names.by(index.number)};  // {context.index_text(index)}")
+            members.append((f"Index<{len(index.by)}>", context.names.by(index.number)))
         members += _write_arrays(context, table)
         if has_axioms(plan, table):
             out.line(f"Relation<facts_{name}, semiring> axioms;")
@@ -199,7 +200,7 @@ def write_table(context: ClassContext, table: TableLayout, account: str, scope: 
             out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
     kind = f"{scope}table_{name}"
     if shared and not holds_back(plan, table) and not any(asked(context, table) for asked in ROW_TRAITS.values()):
-        kind = context.types.setdefault((base, *lines), kind)
+        kind = context.types.setdefault((base, *lines, *context.keys_of_indexes(table)), kind)
     context.table_types[table.key] = kind
     if shared:
         made = f"{account}, {table.number}, {plan.stage_of[table.key].number}"
@@ -224,7 +225,7 @@ def _write_relation(context: ClassContext, table: TableLayout, account: str) -> 
     if indexes:
         out.open(f"struct relation_{name} : {relation}")
         for index in indexes:
-            by = f"by{index.number}"
+            by = context.names.by(index.number)
             out.line(f"const Grouping<{len(index.by)}>& {by}() const {{ return facts()->{by}; }}")
         out.close("};")
         relation = f"relation_{name}"

@@ -8,12 +8,14 @@ a whole row of items, for which rows of facts wait in `in_rows_back<n>`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ....plan.model import Join, Stage, TableLayout
 from ....plan.traits import copy_kind, has_agenda, has_axioms, head_clause_defined, is_facts, steps
 from ....rules.aggregators import HeadKind
 from ..context import ClassContext
 from ..nests import arguments_of
+from ..shapes import FEW, write_visits
 from ..solving.blocks import driver_of
 from ..traits import goes_back_in_rows, live, rows_back, types_of_tables
 from .row_joins import write_back, write_waiting
@@ -65,6 +67,11 @@ def _drive_back(context: ClassContext) -> None:
             continue
         item = f"{kind}& table, int64_t cell, const int32_t* a"
         with out.block(f"DYNAGRAD_ALWAYS void drive_back({item}, {values}, adjoint_t& gupdate, adjoint_t& gold)"):
+            if context.shapes is not None and len(tables) > FEW:
+                joins = {table.number: live(context, table) for table in tables}
+                row = partial(context.row, visitor=context.reverse, arguments=arguments_of(tables[0], "a[{}]"))
+                write_visits(out, joins, row, "table.number")
+                continue
             out.switch("table.number", {table.number: _calls(context, table) for table in tables})
 
 
@@ -98,6 +105,9 @@ def _fire_back(context: ClassContext, stage: Stage) -> None:
     joins = list(_live(context, stage.fires))
     if joins:
         with context.out.block(f"void fire_back{stage.number}()"):
+            if context.shapes is not None and len(joins) > FEW:
+                write_visits(context.out, {0: joins}, partial(context.row, visitor=context.reverse), halts=True)
+                return
             for join in joins:
                 halts = "if (!halt) " if join is not joins[0] else ""
                 context.out.line(halts + context.visit(join, context.reverse(join)))

@@ -16,22 +16,11 @@ from .policies import declared_priority, holding_back
 
 def write_each_index(context: ClassContext, table: TableLayout) -> None:
     """`each_index`: calls a function with each index of an item, and its key there."""
-    out, indexes = context.out, context.by_key.get(table.key, ())
-    if not indexes:
-        return
-    head = f"void each_index({context.table_types[table.key]}& table, const int32_t* a, F f)"
-    out.open(f"template <class F> DYNAGRAD_ALWAYS {head}")
-    for index in indexes:
-        out.open("")
-        base = out.depth
-        scope = context.index_scope(table, index)
-        for i, term in enumerate(index.pattern):
-            scope.match(term, f"a[{i}]", table.domains[i])
-        out.line(f"const int32_t key[] = {{{', '.join([*map(scope.name, index.by), '0'])}}};")
-        out.line(f"f(table.by{index.number}, key);")
-        out.close_to(base)
-        out.close()
-    out.close()
+    out, kind = context.out, context.table_types[table.key]
+    lines = context.keys_of_indexes(table)
+    if lines and kind.endswith(f"table_{context.names.table[table.key]}"):  # the first of those that are alike
+        with out.block(f"template <class F> DYNAGRAD_ALWAYS void each_index({kind}& table, const int32_t* a, F f)"):
+            out.lines += lines
 
 
 def write_levels(context: ClassContext) -> None:

@@ -6,6 +6,7 @@ What a nest does inside is in `codegen/rules/nests.py`; what its visitors do, in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from ....plan.model import Join, Stage, TableLayout
 from ...cxx import comment
@@ -14,6 +15,7 @@ from ..nests import arguments_of
 from ..right_sides import constants, write_right_side
 from ..rows.calling import ItemRow, write_row_call
 from ..rows.driving import write_row
+from ..shapes import FEW, write_visits
 from ..traits import driven, types_of_tables
 
 
@@ -54,6 +56,11 @@ def write_drives(context: ClassContext, stages: Sequence[Stage]) -> None:
     out, values = context.out, "const value_t& update, const value_t& old, const value_t& now, bool first"
     for kind, tables in types_of_tables(context, stages).items():
         with out.block(f"DYNAGRAD_ALWAYS void drive({kind}& table, int64_t cell, const int32_t* a, {values})"):
+            if context.shapes is not None and len(tables) > FEW:
+                joins = {table.number: driven(context, table) for table in tables}
+                visits = partial(context.row, visitor=context.forward, arguments=arguments_of(tables[0], "a[{}]"))
+                write_visits(out, joins, visits, "table.number")
+                continue
             out.switch("table.number", {table.number: _calls(context, table) for table in tables})
         together = [join for join in driven(context, tables[0]) if context.in_rows(join)]
         if together:

@@ -8,6 +8,7 @@ no item drives (`fire`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ....plan.model import Passes, Plan, Stage, Strategy, TableLayout
 from ....plan.traits import (
@@ -30,6 +31,7 @@ from ....plan.traits import (
 from ...cxx import comment
 from ..backward import row_joins
 from ..context import AGENDAS, ClassContext, level_type
+from ..shapes import FEW, write_visits
 from ..traits import Trait, constants
 
 STAGE_TRAITS: dict[str, Callable[[Plan, Stage], Trait]] = {
@@ -228,6 +230,9 @@ def write_fire(context: ClassContext, stage: Stage) -> None:
     if not stage.fires:
         return
     with context.out.block(f"DYNAGRAD_STEP void fire{stage.number}()"):
+        if context.shapes is not None and len(stage.fires) > FEW:
+            write_visits(context.out, {0: stage.fires}, partial(context.row, visitor=context.forward), halts=True)
+            return
         for join in stage.fires:
             context.out.line(context.visit(join, context.forward(join)))
             if join is not stage.fires[-1]:
