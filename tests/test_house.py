@@ -22,7 +22,7 @@ PROJECT = (HOUSE.parent.parent / "pyproject.toml").read_text()
 FILES = sorted(HOUSE.rglob("*.py"))
 MOST_FILES = 15
 """How many files a folder holds at most, beside its `__init__.py`."""
-MOST_CONDITIONS = 22
+MOST_CONDITIONS = 12
 """How many conditions a function has at most that writes the class of a program."""
 MOST_LINES = 500
 """From how many lines on a file says why it is one."""
@@ -511,7 +511,7 @@ CEILINGS = {
     "cli": 1086,
     "codegen": 170,
     "codegen/graph": 2466,
-    "codegen/rules": 3370,
+    "codegen/rules": 3390,
     "compiler": 8348,
     "dynagrad": 890,
     "eager": 6671,

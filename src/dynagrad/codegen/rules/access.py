@@ -49,7 +49,7 @@ def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ..
     predicate = context.plan.rules.predicates[table.key]
     if predicate.unjoined:
         return "nullptr", "nullptr", "[](const value_t&, const value_t&) { return true; }", logs, "true"
-    if context.plain and AGGREGATORS[table.aggregator].truth and (predicate.defined or predicate.stated):
+    if _is_truth(context, table):
         truth = "[](const value_t& v) { return semiring::constant(semiring::primal(v) != 0); }"
         return plus, truth, "nullptr", logs
     if table.aggregator == "=":
@@ -58,6 +58,12 @@ def _how_copies_join(context: ClassContext, table: TableLayout) -> tuple[str, ..
     if context.plan.semiring in ("plain", "real"):  # what is too large as a sum
         return plus, "nullptr", f"overflows<semiring, {own or 'semiring::plus'}>", logs
     return plus, "nullptr", "nullptr", logs
+
+
+def _is_truth(context: ClassContext, table: TableLayout) -> bool:
+    """Whether facts are 0 or 1, whatever number is given."""
+    predicate = context.plan.rules.predicates[table.key]
+    return context.plain and AGGREGATORS[table.aggregator].truth and (predicate.defined or predicate.stated)
 
 
 def write_external(context: ClassContext) -> None:

@@ -40,18 +40,21 @@ def objects(plan: Plan, semiring: str, *, goes_back: bool, matrices: bool) -> tu
 
     `goes_back` says whether it has a backward pass, `matrices` whether rows of drivers are multiplied by matrices.
     """
-    found = [_RUNTIME, _FACTS, *([_MATRICES] if goes_back and matrices else [])]
+    parts = []
     if plan.semiring != "user" and SEMIRINGS[plan.semiring].source:  # its tables are those of plain numbers
-        found.append(_known("FORWARD", _NUMBERS[SEMIRINGS[plan.semiring].shape]))
-    if semiring in _FORWARD:
-        found.append(_known("FORWARD", semiring))
-    if semiring in _MATRICES_OF and matrices:
-        found.append(_known("MATRICES", semiring))
-    if semiring in _FORWARD and goes_back:
-        found.append(_known("BACK", semiring))
-    if any(solves(stage) for stage in plan.stages):
-        found += [_SOLVED, *(_instantiated(*made) for made in _solvers(plan, semiring).items())]
-    return tuple(found)
+        parts.append(("FORWARD", _NUMBERS[SEMIRINGS[plan.semiring].shape], True))
+    parts += [
+        ("FORWARD", semiring, semiring in _FORWARD),
+        ("MATRICES", semiring, semiring in _MATRICES_OF and matrices),
+        ("BACK", semiring, semiring in _FORWARD and goes_back),
+    ]
+    solved = any(map(solves, plan.stages))
+    return (
+        *(_RUNTIME, _FACTS, _MATRICES)[: 3 if goes_back and matrices else 2],
+        *(_known(which, of) for which, of, needed in parts if needed),
+        *((_SOLVED,) if solved else ()),
+        *(_instantiated(*made) for made in _solvers(plan, semiring).items()),
+    )
 
 
 def _known(which: str, semiring: str) -> Object:

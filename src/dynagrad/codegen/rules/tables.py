@@ -174,48 +174,72 @@ def write_table(context: ClassContext, table: TableLayout, account: str, scope: 
     out, plan, name = context.out, context.plan, context.names.table[table.key]
     shared = table.key in plan.stage_of and shares_types(context, plan.stage_of[table.key])
     base = f"{'Dense' if is_dense(table) else 'Hashed'}<semiring, {table.arity}>"
-    order = ", ".join(str(i + 1) for i in table.order)
-    stored = f"arguments stored in the order {order}" if is_dense(table) and table.arity else ""
-    members: list[tuple[str, str]] = []  # what is made with the account: types and names
-    traits = ", TableTraits" if table.key in plan.stage_of else ""
-    with out.aside(1) as lines:
-        write_table_traits(context, table)
-        if shared:
-            out.line("const int32_t number, stage;")
-            for part in parts_of(context.plan, context.plan.stage_of[table.key]):
-                out.line(f"void* {part} = nullptr;", "that of its stage")
-        else:
-            own = f", stage = {plan.stage_of[table.key].number}" if traits else ""
-            out.line(f"static constexpr int32_t number = {table.number}{own};")
-        if plan.collects is not None and has_axioms(plan, table):
-            out.line("GivenRows given_rows;")
-            members.append(("GivenRows", "given_rows"))
-        for index in context.by_key.get(table.key, ()):
-            out.line(f"Index<{len(index.by)}> {context.names.by(index.number)};  // {context.index_text(index)}")
-            members.append((f"Index<{len(index.by)}>", context.names.by(index.number)))
-        members += _write_arrays(context, table)
-        if has_axioms(plan, table):
-            out.line(f"Relation<facts_{name}, semiring> axioms;")
-        if table.updates:
-            out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
-    kind = f"{scope}table_{name}"
-    if shared and not holds_back(plan, table) and not any(asked(context, table) for asked in ROW_TRAITS.values()):
-        kind = context.types.setdefault((base, *lines, *context.keys_of_indexes(table)), kind)
-    context.table_types[table.key] = kind
+    lines, members = _inside(context, table, shared)
+    own = f"{scope}table_{name}"
+    kind = context.table_types[table.key] = _type_of(context, table, own, (base, *lines)) if shared else own
     if shared:
         made = f"{account}, {table.number}, {plan.stage_of[table.key].number}"
     else:  # no constructor, which would be compiled for this one alone
-        bases = f"{{{account}}}" + ", {}" * bool(traits)
+        bases = f"{{{account}}}" + ", {}" * (table.key in plan.stage_of)
         made = ", ".join([bases, *(f"{member}({account})" for member, _ in members)])
-    if kind != f"{scope}table_{name}":
+    if kind != own:
         out.line(f"{kind} {name}{{{made}}};")
         return
-    out.open(f"struct table_{name} : {base}{traits}", stored)
+    _open_struct(context, table, base)
     out.lines += lines
     if shared:  # many are of this type
         start = ", ".join([f"{base}(a)", "number(n)", "stage(s)", *(f"{member}(a)" for _, member in members)])
         out.line(f"explicit table_{name}(Account* a, int32_t n, int32_t s) : {start} {{}}")
     out.close(f"}} {name}{{{made}}};")
+
+
+def _open_struct(context: ClassContext, table: TableLayout, base: str) -> None:
+    order = ", ".join(str(i + 1) for i in table.order)
+    stored = f"arguments stored in the order {order}" if is_dense(table) and table.arity else ""
+    traits = ", TableTraits" if table.key in context.plan.stage_of else ""
+    context.out.open(f"struct table_{context.names.table[table.key]} : {base}{traits}", stored)
+
+
+def _inside(context: ClassContext, table: TableLayout, shared: bool) -> tuple[list[str], list[tuple[str, str]]]:
+    """The lines of the struct of a table, and the types and names of what is made with the account."""
+    out, plan, names = context.out, context.plan, context.names
+    members: list[tuple[str, str]] = []
+    given_rows = plan.collects is not None and has_axioms(plan, table)
+    with out.aside(1) as lines:
+        write_table_traits(context, table)
+        _write_numbers(context, table, shared)
+        if given_rows:
+            out.line("GivenRows given_rows;")
+            members.append(("GivenRows", "given_rows"))
+        for index in context.by_key.get(table.key, ()):
+            kind, by = f"Index<{len(index.by)}>", names.by(index.number)
+            out.line(f"{kind} {by};  // {context.index_text(index)}")
+            members.append((kind, by))
+        members += _write_arrays(context, table)
+        if has_axioms(plan, table):
+            out.line(f"Relation<facts_{names.table[table.key]}, semiring> axioms;")
+        if table.updates:
+            out.line(f"const value_t nothing = {context.zero(table)};  // an update that is none")
+    return lines, members
+
+
+def _write_numbers(context: ClassContext, table: TableLayout, shared: bool) -> None:
+    """The numbers of a table and its stage; where it shares its type, also where the parts of its stage are."""
+    out, plan = context.out, context.plan
+    if not shared:
+        own = f", stage = {plan.stage_of[table.key].number}" if table.key in plan.stage_of else ""
+        out.line(f"static constexpr int32_t number = {table.number}{own};")
+        return
+    out.line("const int32_t number, stage;")
+    for part in parts_of(plan, plan.stage_of[table.key]):
+        out.line(f"void* {part} = nullptr;", "that of its stage")
+
+
+def _type_of(context: ClassContext, table: TableLayout, own: str, lines: tuple[str, ...]) -> str:
+    """The type of a table that may share it: its own, or that of the first one that is alike."""
+    if holds_back(context.plan, table) or any(asked(context, table) for asked in ROW_TRAITS.values()):
+        return own
+    return context.types.setdefault((*lines, *context.keys_of_indexes(table)), own)
 
 
 def _write_relation(context: ClassContext, table: TableLayout, account: str) -> None:
@@ -294,26 +318,29 @@ def write_constructor(context: ClassContext, last: Callable[[], None] = lambda: 
 def _open(context: ClassContext, table: TableLayout) -> None:
     """In the constructor: opens the facts of a table, and the storage of its items."""
     out, name, n = context.out, context.names.table[table.key], table.number
-    if is_facts(table) or has_axioms(context.plan, table):
-        member = name if is_facts(table) else f"{name}.axioms"
-        out.line(f"{member}.begin(tables[{n}], has_zero, facts[{n}], weights[{n}]);")
-        if context.plan.changes is not None and is_facts(table):
-            out.line(f"old_{name} = {name};")
     if not is_facts(table):
-        stage = context.plan.stage_of[table.key]
-        places = repeats(stage) and not table.sink
-        updates = keeps_updates(context.plan, table)
-        if is_dense(table):
-            out.line(f"static constexpr Extent extents_{name}[] = {{{', '.join(_extents(table) or ['{}'])}}};")
-            where = f"w->domain.data, {name}.order, extents_{name}, "
-        else:
-            where = ""
-        out.line(f"{name}.begin(tables[{n}], {where}{_bool(updates)}, {_bool(places)});")
-        if table.updates:
-            out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &{name}.nothing;")
-        if shares_types(context, stage):
-            for part in parts_of(context.plan, context.plan.stage_of[table.key]):
-                out.line(f"{name}.{part} = &{part}{stage.number};")
+        if has_axioms(context.plan, table):
+            out.line(f"{name}.axioms.begin(tables[{n}], has_zero, facts[{n}], weights[{n}]);")
+        _open_items(context, table)
+        return
+    out.line(f"{name}.begin(tables[{n}], has_zero, facts[{n}], weights[{n}]);")
+    if context.plan.changes is not None:
+        out.line(f"old_{name} = {name};")
+
+
+def _open_items(context: ClassContext, table: TableLayout) -> None:
+    out, name, n = context.out, context.names.table[table.key], table.number
+    stage, where = context.plan.stage_of[table.key], ""
+    places = repeats(stage) and not table.sink
+    if is_dense(table):
+        out.line(f"static constexpr Extent extents_{name}[] = {{{', '.join(_extents(table) or ['{}'])}}};")
+        where = f"w->domain.data, {name}.order, extents_{name}, "
+    out.line(f"{name}.begin(tables[{n}], {where}{_bool(keeps_updates(context.plan, table))}, {_bool(places)});")
+    if table.updates:
+        out.line(f"tables[{n}].pending = &{name}.pending, tables[{n}].nothing = &{name}.nothing;")
+    if shares_types(context, stage):
+        for part in parts_of(context.plan, stage):
+            out.line(f"{name}.{part} = &{part}{stage.number};")
 
 
 def _levels(context: ClassContext, stage: Stage) -> None:
