@@ -528,7 +528,7 @@ CEILINGS = {
 }
 """The most Python statements of each room; those of `codegen` apart. A feature that needs more raises its room's here,
 with the reason in its commit."""
-HEADERS = 17_560
+HEADERS = 17_600
 """The most lines of headers."""
 SLACK = 0.02
 """How far below its ceiling a room may be, so that what was won is not lost again."""

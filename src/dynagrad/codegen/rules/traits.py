@@ -130,6 +130,7 @@ PROGRAM_TRAITS: dict[str, Callable[[ClassContext], Trait]] = {
     "underflows": lambda c: c.underflows,
     "keeps_tape": lambda c: c.plan.adjoint,
     "directions": lambda c: c.plan.order > 0,
+    "times_adds": lambda c: SEMIRINGS[c.plan.semiring].times_adds,
     "keeps_logs": lambda c: c.plan.keeps_logs,
     "resolves": lambda c: c.plan.resolves,
     "tables_in_all": lambda c: len(c.plan.tables),

@@ -44,8 +44,8 @@ _RUNTIME = frozenset(
     re.findall(
         r"\w+",
         """
-    Account Apart Arguments Arithmetic Array Arrive BackMatrix BackOfRows BackOne BackTogether Begun BegunBack Bits
-    Block Blocks BlocksOf Boolean Chained Changing ChartBase ChartWatch ClosedSystem Collect Columns Computed
+    Account Apart Arguments Arithmetic Array Arrive BackMatrix BackOfRows BackOne BackTogether Bare Begun BegunBack
+    Bits Block Blocks BlocksOf Boolean Chained Changing ChartBase ChartWatch ClosedSystem Collect Columns Computed
     Computes Const Constants Context Convergence Copies CopyKind Cotangents CotangentsOf Count Counter Dense DenseOf
     DenseTable Edges Eight Expectation Extent FactTable Factor Factors Facts FactsPlan Failure Finder Former
     ForwardProduct ForwardValue Found Functions Gains GoesBack GridAlong Ground Grouping GroupingPlan Groups Handle
@@ -86,27 +86,27 @@ _RUNTIME = frozenset(
     merge minus mix more most most_items move moves multiply narrow need negligible new new_facts next next_level
     no_change no_factor no_nearer no_table node node_at node_of nonzero nonzeros norm note nothing nowhere nth
     number_of number_pattern obtain of of_logs of_rows of_same on one one_by_one one_of open open_adjoints
-    open_adjoints_of open_columns open_stage open_stages others out outside over overflowed overflows parted pass
-    pause_here pause_now pending pending_of pick place places plan plus plus_apart polished pop pop_final pop_from
-    pop_heap pop_row pop_update popped positive posteriors prepare_at_solution primal primals product product_of
-    products_of push push_each push_from push_heap push_row put quotient range_of rank ratio raw raw_apart
-    raw_product reach reach_from reach_further reached_backward read read_all read_items read_mantissas read_near
-    read_rows record rederive redo redo_stage refine refine_transposed refined regrow relative release remainder
-    remove repeat reserve residual resize rest rest_of restore restore_item restore_items root row row_before
-    row_length row_until rows rows_along run_blocks run_pops run_program run_round run_rounds run_stage run_stages
-    same same_as_before same_matrix scale scaled seal seed self send sent set set_bound set_rank settle settled
-    settled_apart share share_item share_ones shifted side side_by_side signed_norm size size_of size_with slot_of
-    solve solve_adjoints solve_again solve_dense solve_in_doubles solve_linear solve_rest solve_resting
+    open_adjoints_of open_columns open_stage open_stages others out outside over overflowed overflows part_of parted
+    pass pause_here pause_now pending pending_of pick place places plan plus plus_apart polished pop pop_final
+    pop_from pop_heap pop_row pop_update popped positive posteriors prepare_at_solution primal primals product
+    product_of products_of push push_each push_from push_heap push_row put quotient range_of rank ratio raw
+    raw_apart raw_product reach reach_from reach_further reached_backward read read_all read_items read_mantissas
+    read_near read_rows record rederive redo redo_stage refine refine_transposed refined regrow relative release
+    remainder remove repeat reserve residual resize rest rest_of restore restore_item restore_items root row
+    row_before row_length row_until rows rows_along run_blocks run_pops run_program run_round run_rounds run_stage
+    run_stages same same_as_before same_matrix scale scaled seal seed self send sent set set_bound set_rank settle
+    settled settled_apart share share_item share_ones shifted side side_by_side signed_norm size size_of size_with
+    slot_of solve solve_adjoints solve_again solve_dense solve_in_doubles solve_linear solve_rest solve_resting
     solve_side_by_side solve_sparse solve_wide_dense solve_with_correction solver_of solves soon sort_by sound span
     spares spend split spread stage_of stand_still start static_assert status_of step step_again stir stop
     stop_after stop_for_memory stops stretch strides subtract sum sum_lines sum_of surely_positive swap swap_facts
     sweeps symmetric table_of take take_round taken tangents target target_of_same test there times times_apart tiny
-    to together_of total totals trace trace_cycle transposed turn unchained undo undo_at undo_axioms undo_begin
+    to together_of total totals trace trace_cycle transposed turn type unchained undo undo_at undo_axioms undo_begin
     undo_component undo_final undo_in_round undo_pops undo_rounds undo_row undo_stage undo_update unindex unit
     unit_of unlink unlocked unsolved up valid valid_eight value value_at value_of value_of_driver view wait_on
     waiting watch watch_gains watched watches_gains weigh weights_fit_doubles weights_free weights_new what widen
-    width wipe with_constants with_values within without_size without_tangents word words_of work worst_bound write
-    write_row wrong wrong_at zero zeros zeros_safely
+    width wipe with_constants with_values within without without_size without_tangents word words_of work
+    worst_bound write write_row wrong wrong_at zero zeros zeros_safely
 """,
     )
 )

@@ -79,6 +79,7 @@ struct ChartBase : Looking {
   static constexpr bool underflows = false;  // values may, which is counted
   static constexpr bool keeps_tape = false;  // may keep one
   static constexpr bool directions = false;  // numbers have derivatives
+  static constexpr bool times_adds = false;  // logs, or costs
   static constexpr bool keeps_logs = false;  // of given weights
   static constexpr bool resolves = false;    // takes changes of facts component by component
   static constexpr int tables_in_all = 0;    // of facts and of items

@@ -245,14 +245,20 @@ struct ReverseValue
     bool fine = true;
     if (Goes::adjoint_of(*this, link, table, to, g, fine)) {
       if constexpr (P::plain) fine = spread<Head>(link, g);
-      else link.each([&]<class One>(const One& one) DYNAGRAD_INLINED {  // every partial derivative of a sum is one
-        if constexpr (One::has_bar) one.bar = P::Back::gather(one.bar, g);
+      else link.each([&]<class One>(const One& one) DYNAGRAD_INLINED {
+        if constexpr (One::has_bar) one.bar = P::Back::gather(one.bar, part_of<One::place>(link, g));
       });
     }
     if (!fine && !p.halt) p.lose(function_failed, table.number, to);
   }
 
  private:
+  // The adjoint of a factor of a product: that of the product, times all others.
+  template <int I, class Link>
+  DYNAGRAD_ALWAYS Adjoint part_of(const Link& link, const Adjoint& g) const {
+    if constexpr (P::times_adds) return g;  // every partial derivative of a sum is one
+    else return P::Back::scale(g, product_of<S>(without<I>(Places<>{}, typename Rule::Factors{}), [&](auto n) DYNAGRAD_INLINED { return this->factor(link, n); }));
+  }
   // The adjoint of a value that functions make, times its partial derivatives.
   template <class Head, class Link>
   DYNAGRAD_ALWAYS bool spread(const Link& link, const Adjoint& g) const {

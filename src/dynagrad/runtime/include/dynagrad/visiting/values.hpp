@@ -96,6 +96,17 @@ DYNAGRAD_ALWAYS typename S::Value product_of(Places<I, J...>, F&& factor) {
   return w;
 }
 
+// Factors without one of them.
+template <int I, int... Before>
+constexpr auto without(Places<Before...> before, Places<>) {
+  return before;
+}
+template <int I, int... Before, int J, int... After>
+constexpr auto without(Places<Before...>, Places<J, After...>) {
+  if constexpr (I == J) return Places<Before..., After...>{};
+  else return without<I>(Places<Before..., J>{}, Places<After...>{});
+}
+
 // -- what begins a nest ------------------------------------------------------------------------------------------------
 
 // What a nest begins with: nothing; an item that is popped once, or a fact, with its value; an item that may be popped
@@ -147,7 +158,15 @@ struct Start {
 inline constexpr Start start{};
 constexpr int before_all = -(1 << 30);  // the place of the link of nothing
 template <class T>
-using kind = __remove_cvref(T);  // of a link
+struct Bare {
+  using type = T;
+};
+template <class T>
+struct Bare<const T> : Bare<T> {};
+template <class T>
+struct Bare<T&> : Bare<T> {};
+template <class T>
+using kind = typename Bare<T>::type;  // of a link
 
 // An antecedent that is found: the item, or the fact, at a place of a table, and its value; in the one that was found
 // before. `drives` says whether the nest began with it. What is found next, the root makes a link of.
