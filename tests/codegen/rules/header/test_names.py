@@ -21,7 +21,7 @@ NOT_OURS = frozenset(
     for name in ("abi", "builtins", "collected", "entry", "examples", "known", "python", "rules", "runtime", "walk")
 )
 """Headers that the class of a program does not see."""
-ROOMS = ("base", "calls", "storage", "running", "solving", "outside", "visiting", "changing")
+ROOMS = ("base", "calls", "storage", "running", "solving", "outside")
 
 
 def declared(text: str) -> set[str]:

@@ -59,54 +59,52 @@ _RUNTIME = frozenset(
     __atomic_fetch_add __atomic_fetch_sub __attribute__ __builtin_add_overflow __builtin_expect
     __builtin_mul_overflow __builtin_prefetch __builtin_reduce_and a absolute add add_64 add_along add_at add_axioms
     add_cells add_each add_each_64 add_eight add_fact add_facts add_lines add_logs add_long add_loop add_matrix
-    add_one add_one_along add_partials add_product add_row add_scaled add_shifted add_sides add_stretch add_sums
-    add_sums_of add_together adjoint_of adjoints adjoints_side_by_side again agree alignas all all_finite all_ones
-    all_valid all_valid_of all_zero allowed alone along among any anything apart arguments arguments_by arguments_of
-    around arrange arrive arrive_new arriving as_double as_word at await await_all back back_along back_block
-    back_cells back_logs back_matrix back_of_rows back_one back_one_of back_row back_scaled back_shifted
-    back_stretch back_to backward_of bar_of before before_all begin begin_of begin_round begin_stage begin_watching
-    beside better better_apart blank bound bound_at bound_of bounds build build_dense build_hashed by_edge by_level
-    bytes call_guarded came cell cell_for cell_of change_again change_step check check_finite choose_units clear
-    clock_gettime clock_ns close coarse_time column complete complete_item complete_row compress computed constant
-    contribution copy correct correct_transposed count counted cover create delete_rank dg_forget_blocks difference
-    differs direct discard dispose divide done dot down driver each each_backwards each_block each_eight each_mark
-    each_row each_seed edge edges eight eight_of elapsed element end end_with enter enter_slot equal evaluate
-    evaluate_at excess excuse excuse_head exp exp_from exp_near explore_all explore_item expose expose_item f fact
-    factor factor_dense factor_of factor_sparse facts fail fail_unsettled failed fails far_and_finite far_inverse
-    far_log_of far_of far_plus far_product far_times fill filled find find_cycle find_hashed find_item find_rows
-    finder finish finite fire fire_back fire_stage first first_time fits fits_doubles flags_at flags_of for_heads
-    forget former_at free_slot fresh full full_now gather gather_again gather_apart get give graphs grid_along
-    ground_all group grouping grow grown guarded handle has has_agenda has_tangent hash hash_arguments hashed head
-    heed heed_now hide hide_item hold improves in_range in_rows_back in_turn infinite_none insert inside inside_by
-    interrupted is is_apart is_facts is_far is_item is_local is_swept is_unknown is_unknown_factor item_of items
-    items_at jacobian jet join judge kCellBits kMessage keep keep_logs keep_same kept_place key key_width kind late
-    lay_out ldexp leads_out leads_out_at least leave level line line_of lines_from link load locate locate_by log
-    log1p_of log_at log_from log_of log_plus log_plus_from longjmp look look_through loops lose lower made magnify
-    magnitude make mark mark_again mark_at mark_infinite mass may_be measure member memcmp memcpy memmove memset
-    merge minus mix more most most_items move moves multiply narrow need negligible new new_facts next next_level
-    no_change no_factor no_nearer no_table node node_at node_of nonzero nonzeros norm note nothing nowhere nth
-    number_of number_pattern obtain of of_logs of_rows of_same on one one_by_one one_of open open_adjoints
-    open_adjoints_of open_columns open_stage open_stages others out outside over overflowed overflows part_of parted
-    pass pause_here pause_now pending pending_of pick place places plan plus plus_apart polished pop pop_final
-    pop_from pop_heap pop_row pop_update popped positive posteriors prepare_at_solution primal primals product
-    product_of products_of push push_each push_from push_heap push_row put quotient range_of rank ratio raw
-    raw_apart raw_product reach reach_from reach_further reached_backward read read_all read_items read_mantissas
-    read_near read_rows record rederive redo redo_stage refine refine_transposed refined regrow relative release
-    remainder remove repeat reserve residual resize rest rest_of restore restore_item restore_items root row
-    row_before row_length row_until rows rows_along run_blocks run_pops run_program run_round run_rounds run_stage
-    run_stages same same_as_before same_matrix scale scaled seal seed self send sent set set_bound set_rank settle
-    settled settled_apart share share_item share_ones shifted side side_by_side signed_norm size size_of size_with
-    slot_of solve solve_adjoints solve_again solve_dense solve_in_doubles solve_linear solve_rest solve_resting
-    solve_side_by_side solve_sparse solve_wide_dense solve_with_correction solver_of solves soon sort_by sound span
-    spares spend split spread stage_of stand_still start static_assert status_of step step_again stir stop
-    stop_after stop_for_memory stops stretch strides subtract sum sum_lines sum_of surely_positive swap swap_facts
-    sweeps symmetric table_of take take_round taken tangents target target_of_same test there times times_apart tiny
-    to together_of total totals trace trace_cycle transposed turn type unchained undo undo_at undo_axioms undo_begin
-    undo_component undo_final undo_in_round undo_pops undo_rounds undo_row undo_stage undo_update unindex unit
-    unit_of unlink unlocked unsolved up valid valid_eight value value_at value_of value_of_driver view wait_on
-    waiting watch watch_gains watched watches_gains weigh weights_fit_doubles weights_free weights_new what widen
-    width wipe with_constants with_values within without without_size without_tangents word words_of work
-    worst_bound write write_row wrong wrong_at zero zeros zeros_safely
+    add_one add_one_along add_product add_row add_scaled add_shifted add_stretch add_sums add_sums_of add_together
+    adjoints_side_by_side again agree alignas all all_but all_finite all_ones all_valid all_valid_of all_zero
+    allowed alone along among any anything apart arguments arguments_by arguments_of around arrange arrive
+    arrive_new arriving as_double as_word at await await_all back back_along back_block back_cells back_logs
+    back_matrix back_of_rows back_one back_one_of back_row back_scaled back_shifted back_stretch back_to backward_of
+    before before_all begin begin_of begin_round begin_stage begin_watching better better_apart blank bound bound_at
+    bound_of bounds build build_dense build_hashed by_edge by_level bytes call_guarded came cell cell_for cell_of
+    change_again change_step check check_finite choose_units clear clock_gettime clock_ns close coarse_time column
+    complete complete_item complete_row compress computed constant copy correct correct_transposed count counted
+    cover create delete_rank dg_forget_blocks difference direct discard dispose divide done dot down each
+    each_backwards each_block each_eight each_row each_seed edge edges eight eight_of elapsed element end end_with
+    enter enter_slot equal evaluate evaluate_at excess excuse exp exp_from exp_near explore_all explore_item expose
+    expose_item fact factor factor_dense factor_of factor_sparse facts fail fail_unsettled failed fails
+    far_and_finite far_inverse far_log_of far_of far_plus far_product far_times fill filled find find_cycle
+    find_hashed find_item find_rows finder finish finite fire fire_back fire_stage first first_time fits
+    fits_doubles flags_at flags_of for_heads forget former_at free_slot fresh full full_now gather gather_again
+    gather_apart get give graphs grid_along ground_all group grouping grow grown guarded handle has has_agenda
+    has_tangent hash hash_arguments hashed head heed heed_now hide hide_item hold improves in_range in_rows_back
+    infinite_none insert inside inside_by interrupted is is_facts is_far is_item is_local is_unknown item_of items
+    items_at jacobian jet join judge kCellBits kMessage keep keep_logs kept_place key key_width kind late lay_out
+    ldexp leads_out leads_out_at least leave level line line_of lines_from link load locate locate_by log log1p_of
+    log_from log_plus log_plus_from longjmp look look_through loops lose lower magnify magnitude make mark
+    mark_again mark_at mark_infinite mass measure member memcmp memcpy memmove memset merge minus mix more most
+    most_items move moves multiply narrow need negligible new new_facts next next_level no_change no_factor
+    no_nearer no_table node node_at node_of nonzero nonzeros norm note nothing nowhere nth number_of number_pattern
+    obtain of of_logs of_rows on one one_by_one one_of open open_adjoints open_adjoints_of open_columns open_stage
+    open_stages others out over overflowed overflows parted pass pause_here pause_now pending pending_of pick place
+    places plan plus plus_apart polished pop pop_final pop_from pop_heap pop_row pop_update popped positive
+    posteriors prepare_at_solution primal primals product product_of products_of push push_each push_from push_heap
+    push_row put quotient range_of rank ratio raw raw_apart raw_product reach reach_from reach_further
+    reached_backward read read_all read_items read_mantissas read_near read_rows record rederive redo redo_stage
+    refine refine_transposed refined regrow relative release remainder remove repeat reserve residual resize rest
+    rest_of restore restore_item restore_items row row_before row_length row_until rows rows_along run_blocks
+    run_pops run_program run_round run_rounds run_stage run_stages same same_as_before same_matrix scale scaled seal
+    seed send sent set set_bound set_rank settle settled settled_apart share share_item share_ones shifted
+    side_by_side signed_norm size size_of size_with slot_of solve solve_adjoints solve_again solve_dense
+    solve_in_doubles solve_linear solve_rest solve_resting solve_side_by_side solve_sparse solve_wide_dense
+    solve_with_correction solver_of solves soon sort_by sound span spares spend split spread stage_of stand_still
+    start static_assert status_of step step_again stir stop stop_after stop_for_memory stops stretch strides
+    subtract sum sum_lines sum_of surely_positive swap swap_facts sweeps symmetric table_of take take_round taken
+    tangents test there times times_apart tiny to together_of total totals trace trace_cycle transposed turn
+    unchained undo undo_at undo_axioms undo_begin undo_component undo_final undo_in_round undo_pops undo_rounds
+    undo_row undo_stage undo_update unindex unit unit_of unlink unlocked unsolved up valid valid_eight value_at view
+    wait_on waiting watch watch_gains watched watches_gains weigh weights_fit_doubles weights_free weights_new what
+    widen width wipe with_constants within without_size without_tangents word words_of work worst_bound write
+    write_row wrong wrong_at zero zeros zeros_safely
 """,
     )
 )

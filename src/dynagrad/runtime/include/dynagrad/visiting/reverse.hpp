@@ -257,7 +257,7 @@ struct ReverseValue
   template <int I, class Link>
   DYNAGRAD_ALWAYS Adjoint part_of(const Link& link, const Adjoint& g) const {
     if constexpr (P::times_adds) return g;  // every partial derivative of a sum is one
-    else return P::Back::scale(g, product_of<S>(without<I>(Places<>{}, typename Rule::Factors{}), [&](auto n) DYNAGRAD_INLINED { return this->factor(link, n); }));
+    else return P::Back::scale(g, product_of<S>(all_but<I>(Places<>{}, typename Rule::Factors{}), [&](auto n) DYNAGRAD_INLINED { return this->factor(link, n); }));
   }
   // The adjoint of a value that functions make, times its partial derivatives.
   template <class Head, class Link>

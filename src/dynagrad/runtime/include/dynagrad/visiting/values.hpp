@@ -98,13 +98,13 @@ DYNAGRAD_ALWAYS typename S::Value product_of(Places<I, J...>, F&& factor) {
 
 // Factors without one of them.
 template <int I, int... Before>
-constexpr auto without(Places<Before...> before, Places<>) {
+constexpr auto all_but(Places<Before...> before, Places<>) {
   return before;
 }
 template <int I, int... Before, int J, int... After>
-constexpr auto without(Places<Before...>, Places<J, After...>) {
+constexpr auto all_but(Places<Before...>, Places<J, After...>) {
   if constexpr (I == J) return Places<Before..., After...>{};
-  else return without<I>(Places<Before..., J>{}, Places<After...>{});
+  else return all_but<I>(Places<Before..., J>{}, Places<After...>{});
 }
 
 // -- what begins a nest ------------------------------------------------------------------------------------------------
