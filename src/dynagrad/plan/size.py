@@ -21,15 +21,16 @@ def is_large(plan: Plan) -> bool:
 
 
 def shares_joins(plan: Plan) -> bool:
-    """Whether forward joins of the same shape share a function: rules are many, and heads have no flags."""
+    """Whether joins of the same shape share a function: rules are many, and heads have no flags."""
     return is_large(plan) and not any(may_excuse(plan, table) for table in plan.tables.values())
 
 
 def size(plan: Plan, passes: Passes) -> int:
     """About how large the class of a plan is with these passes, in steps of forward joins.
 
-    A backward join has statements on its way out, too. A join inside a level that is solved is written three times: for
-    its values, its edges and its equations; one that a change of facts drives twice: it sends updates, or marks heads.
+    A backward join has statements on its way out, too. A nest inside a level that is solved is compiled for three
+    visitors: of its values, its edges and its equations; one that a change of facts drives for two: it sends updates,
+    or marks heads.
     """
     joins = [join for stage in plan.stages for join in (*stage.fires, *stage.drives)]
     inner = [join for stage in plan.stages for join in stage.inner_joins]

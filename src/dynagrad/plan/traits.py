@@ -185,6 +185,22 @@ def copy_kind(plan: Plan, table: TableLayout) -> HeadKind:
     return SEMIRINGS[plan.semiring].copies[table.aggregator]
 
 
+def multiplies_as_found(plan: Plan) -> bool:
+    """Whether the value of a rule is a product of its antecedents in whatever order they are found.
+
+    Not without a semiring. A user's times need not commute; and where plus selects, the last bit of a value must not
+    depend on which antecedent drove the join.
+    """
+    return plan.semiring not in ("plain", "user") and SEMIRINGS[plan.semiring].order != "value"
+
+
+def drives_again(plan: Plan, join: Join) -> bool:
+    """Whether what drives a join may have driven it before, with another value: no fact, and no item popped once."""
+    if join.driver is None or plan.stage_of[join.rule.head.key].final:
+        return False
+    return not is_facts(plan.tables[join.rule.antecedents[join.driver].item.key])
+
+
 def selects(plan: Plan, table: TableLayout) -> bool:
     """Whether the value of an item is one of its contributions."""
     return head_kind(plan, table) is HeadKind.SELECT

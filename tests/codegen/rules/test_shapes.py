@@ -1,6 +1,6 @@
 """Joins of equal shape share one function: every case of the engine, compiled like programs of thousands of rules.
 
-Costs four compilations, one for each semiring.
+Costs four compilations, one for each semiring, and some for programs of many rules in a ring.
 """
 
 from __future__ import annotations
@@ -41,3 +41,26 @@ def test_rules_that_differ_in_names_and_constants_alone_are_written_once() -> No
     chart = dg.Program(text).run(facts)
     assert chart["goal"] == pytest.approx(0.25 + 3.5 * 0.25 * 0.5 + 3.5**2 * 0.25 * 0.5 * 0.125)
     assert chart.gradient("goal")["e/2"].values[0] == pytest.approx(1 + 3.5 * 0.5 + 3.5**2 * 0.5 * 0.125)
+
+
+@pytest.mark.parametrize("semiring", ["real", "log", "tropical"])
+def test_visits_that_are_data_are_those_of_the_ordinary_class(semiring: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predicates of one stage around a ring, with rules of several shapes, in the order in which they stand."""
+    count = 12
+    rules = [f"x{i}(A) += {0.5 + i / 8} * s(A)." for i in range(count)]
+    rules += [f"x{i}(B) += x{(i - 1) % count}(A) * e(A,B)." for i in range(count)]
+    rules += [f"x{i}(B) += 0.25 * x{(i - 5) % count}(A) * x{(i - 1) % count}(A) * e(A,B)." for i in range(0, count, 3)]
+    text = f":- semiring {semiring}.\n" + "\n".join(rules) + "\ngoal += x3(A) * t(A)."
+    edges = [(a, b, 0.125 * (a + b)) for a in range(6) for b in range(a + 1, 6)]
+    facts = {"s/1": [(0, 0.5), (1, 0.75)], "e/2": edges, "t/1": [(a, 0.5) for a in range(6)]}
+    large = dg.Program(text).run(facts)
+    gradient = large.gradient("goal")
+    source = classes.generate(planned(text, facts)).source
+    monkeypatch.setattr(class_size, "LARGE_PROGRAM", 10_000)
+    small = dg.Program(text).run(facts)
+    assert "const Row0& row" in source  # else nothing is shown
+    assert [large[f"x{i}(5)"] for i in range(count)] == [small[f"x{i}(5)"] for i in range(count)]
+    assert large["goal"] == small["goal"]
+    ordinary = small.gradient("goal")
+    for key in facts:
+        assert gradient[key].values.tolist() == ordinary[key].values.tolist()

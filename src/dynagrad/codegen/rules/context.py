@@ -11,7 +11,18 @@ from ...plan.joins import term_variables
 from ...plan.model import IndexPlan, Join, Passes, Plan, Stage, Strategy, TableLayout
 from ...plan.rows.joins import RowJoins
 from ...plan.size import is_large, shares_joins
-from ...plan.traits import estimates, has_agenda, is_derived, is_external, is_facts, solves, stored_order, traces
+from ...plan.traits import (
+    drives_again,
+    estimates,
+    has_agenda,
+    is_derived,
+    is_external,
+    is_facts,
+    multiplies_as_found,
+    solves,
+    stored_order,
+    traces,
+)
 from ...rules.aggregators import AGGREGATORS, HeadKind
 from ...rules.semirings import SEMIRINGS
 from ...rules.show import show
@@ -60,8 +71,6 @@ class ClassContext:
         self.drives_of: dict[int, dict[str, list[Join]]] = {}
         row_joins = RowJoins.of(plan, self.large)
         self.elementwise, self.matrices = row_joins.elementwise, row_joins.matrices
-        rows = (j for s in plan.stages for j in s.drives if j.vector is not None or self.in_rows(j))
-        self.row_heads = {j.rule.head.key for j in rows}
         for stage in plan.stages:
             by_driver = self.drives_of.setdefault(stage.number, {})
             for join in stage.drives:
@@ -148,21 +157,6 @@ class ClassContext:
         """Whether a user's `less` says which values are better; it may contradict the user's plus."""
         return self.plan.semiring == "user" and self.plan.selective
 
-    def stored(self, table: TableLayout) -> str:
-        """The arguments a0, a1, ... in the table's storage order."""
-        order = stored_order(table)
-        return ", ".join(f"a{i}" for i in order)
-
-    def within(self, table: TableLayout) -> str:
-        """The place of an item among 64 of its row, which wait together."""
-        low = f"{self.names.table[table.key]}.range[{table.arity - 1}].low"
-        return f"((int64_t)a{table.order[-1]} - {low}) & 63"
-
-    def push(self, table: TableLayout) -> str:
-        """The call that pushes the item at `cell` on the agenda."""
-        name = self.names.table[table.key]
-        return f"push(*this, {name}, cell, arguments_of({name}, cell));"
-
     def level(self, stage: Stage, table: TableLayout, argument: str = "a{}") -> str:
         """The level of an item with arguments a0, a1, ..."""
         text = "0"
@@ -234,10 +228,8 @@ class ClassContext:
         self, join: Join, visitor: Callable[..., str], arguments: Sequence[str] = ()
     ) -> tuple[str, Sequence[str], Sequence[str]]:
         """A visit in terms of a row of data, the types of what the row has, and what it is for this join."""
-        types, values, given = ["int32_t"], ["0"], []
-        slots = constants(self.plan, self.names, join.rule)
-        if slots:
-            values[0] = slots[0].removeprefix("weight[").removesuffix("]")
+        types, given = ["int32_t"], list[str]()
+        values = [str(min(constants(self.plan, self.names, join.rule), default=0))]  # where its constants begin
         for parameter in self.nests[join.rule.number, join.driver, join.from_head][1]:
             given.append(parameter.of_row.format(f"row.x{len(types)}"))
             types.append(parameter.kind(self.table_types))
@@ -251,35 +243,30 @@ class ClassContext:
 
     def _constants(self, join: Join, at: str) -> str:
         own = constants(self.plan, self.names, join.rule)
-        return f"{{&{at or own[0]}}}" if own else ""
-
-    def again(self, join: Join) -> bool:
-        """Whether what drives a join may have driven it before, with another value."""
-        if join.driver is None or self.plan.stage_of[join.rule.head.key].final:
-            return False
-        return not is_facts(self.plan.tables[join.rule.antecedents[join.driver].item.key])
+        return f"{{&{at or f'weight[{own[0]}]'}}}" if own else ""
 
     def forward(self, join: Join, update: str = "update", at: str = "") -> str:
         """The visitor that sends the values of instances to their heads."""
-        begun = [] if join.driver is None else [f"&{update}", *(["&old", "&now", "first"] if self.again(join) else [])]
+        begun = [] if join.driver is None else [f"&{update}"]
+        if drives_again(self.plan, join):
+            begun += ["&old", "&now", "first"]
         return self._visitor("Forward", join, begun, [], at)
 
     def reverse(self, join: Join, update: str = "update", gupdate: str = "gupdate", at: str = "") -> str:
         """The visitor that sends the adjoints of heads to the antecedents."""
         stage = self.plan.stage_of[join.rule.head.key]
-        inner = (join.rule.number, join.driver) in stage.inner and stage.unknowns > 0
+        inner = stage.is_inner(join) and stage.unknowns > 0
         begun = [] if join.driver is None else [f"&{update}", "nullptr", "nullptr", "true", f"&{gupdate}"]
-        if self.again(join):
+        if drives_again(self.plan, join):
             begun = [f"&{update}", "&old", "&now", "first", f"&{gupdate}", "&gold"]
         return self._visitor("Reverse", join, begun, [str(stage.number)] if inner else [], at)
 
     def _visitor(self, what: str, join: Join, begun: Sequence[str], more: Sequence[str], at: str) -> str:
         """A product needs no more than the constants of its rule; other values need to know all of it."""
         started = ", ".join(["*this", f"{{{', '.join(begun)}}}"])
-        order = SEMIRINGS[self.plan.semiring].order
-        if self.plain or self.plan.semiring == "user" or order == "value":
-            again = [str(self.again(join)).lower()] if more or self.again(join) else []
-            kind = ", ".join(["program", self.right_sides[join.rule.number], *again, *more])
+        if not multiplies_as_found(self.plan):
+            again = str(drives_again(self.plan, join)).lower()
+            kind = ", ".join(["program", self.right_sides[join.rule.number], again, *more])
             return f"{what}Value<{kind}>{{{started}, {self.rule(join, at)}}}"
         count = len(constants(self.plan, self.names, join.rule))
         kind, own = ", ".join(["program", str(count), *more]), self._constants(join, at)
@@ -308,7 +295,8 @@ class ClassContext:
             return
         out.line(f"int32_t arguments[{table.arity}];")
         out.line(f"{name}.arguments(cell, arguments);")
-        out.line(f"const auto [{self.stored(table)}] = arguments;")
+        stored = ", ".join(f"a{i}" for i in stored_order(table))
+        out.line(f"const auto [{stored}] = arguments;")
 
     @property
     def underflows(self) -> bool:

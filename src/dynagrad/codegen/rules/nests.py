@@ -52,9 +52,7 @@ class NestWriter(RuleScope):
     def begin(self) -> None:
         """Before anything else."""
         own = "visit"
-        if (
-            self.join.driver is None and not self.join.from_head
-        ):  # the function is not inlined, see `ClassContext.often`
+        if self.join.driver is None and not self.join.from_head:  # it is not inlined, see `ClassContext.often`
             own = "own"
             self.out.line("const Visitor own = visit;", "which the compiler sees all of")
         self.out.line(f"const auto& begun = {own}.begin();")

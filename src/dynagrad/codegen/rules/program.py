@@ -16,9 +16,9 @@ from ...runtime.compiling.objects import Object
 from ..cxx import comment
 from . import linked
 from .access import write_access, write_external
-from .backward.adjoints import write_tape
 from .backward.row_joins import write_waiting_members
 from .backward.sweep import write_backward
+from .backward.tape import write_tape
 from .context import ClassContext
 from .forest import collecting
 from .functions import INTEGERS

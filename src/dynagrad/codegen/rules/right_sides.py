@@ -40,8 +40,8 @@ def write_right_side(plan: Plan, names: Names, rule: NormalRule, out: Writer, *,
         functions.terms(frozenset(stage.keys))
 
 
-def constants(plan: Plan, names: Names, rule: NormalRule) -> list[str]:
-    """The constants of a rule, which have slots one after the other; functions have their own."""
+def constants(plan: Plan, names: Names, rule: NormalRule) -> Sequence[int]:
+    """The slots of a rule's constants, one after the other; a value that is a function has its own in it."""
     if plan.semiring == "plain":
         return []
     return [names.weight(rule, i, number) for i, number in enumerate(numbers(rule.value))]

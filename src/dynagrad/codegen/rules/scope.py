@@ -65,12 +65,13 @@ class Names:
     def functor(self, name: str, arity: int) -> int:
         return self.functors.setdefault((name, arity), len(self.functors))
 
-    def weight(self, rule: NormalRule, which: int, value: float | int) -> str:
+    def weight(self, rule: NormalRule, which: int, value: float | int) -> int:
+        """The slot of a constant of a rule's value."""
         place = (rule.number, which)
         if place not in self.weights:
             self.weights[place] = len(self.weight_values)
             self.weight_values.append(value)
-        return f"weight[{self.weights[place]}]"
+        return self.weights[place]
 
 
 def places_of(plan: Plan) -> Sequence[int]:

@@ -7,12 +7,11 @@ which pops are undone is in `row_pops.py`.
 from __future__ import annotations
 
 from ....plan.model import Join, Stage
-from ....plan.traits import posteriors
+from ....plan.traits import keeps_updates, posteriors
 from ..context import ClassContext
 from ..rows.elementwise import ElementwiseWriter
 from ..rows.matrix import MatrixWriter
 from ..rows.writer import RowWriter
-from .adjoints import update_adjoint
 
 
 def write_back(context: ClassContext, join: Join) -> RowWriter:
@@ -30,9 +29,8 @@ def write_back(context: ClassContext, join: Join) -> RowWriter:
 def head_adjoints(context: ClassContext, join: Join) -> str:
     """The array of the adjoints of a join's heads; where adjoints are posteriors, over the weights."""
     table = context.plan.tables[join.rule.head.key]
-    if posteriors(context.plan):
-        return f"{context.names.table[table.key]}.h"
-    return update_adjoint(context.plan, context.names, table)
+    array = "ga" if keeps_updates(context.plan, table) else "g"
+    return f"{context.names.table[table.key]}.{'h' if posteriors(context.plan) else array}"
 
 
 class BackElementwiseWriter(ElementwiseWriter):

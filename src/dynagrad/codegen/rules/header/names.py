@@ -90,11 +90,11 @@ _RUNTIME = frozenset(
     posteriors prepare_at_solution primal primals product product_of products_of push push_each push_from push_heap
     push_row put quotient range_of rank ratio raw raw_apart raw_product reach reach_from reach_further
     reached_backward read read_all read_items read_mantissas read_near read_rows record rederive redo redo_stage
-    refine refine_transposed refined regrow relative release remainder remove repeat reserve residual resize rest
-    rest_of restore restore_item restore_items row row_before row_length row_until rows rows_along run_blocks
-    run_pops run_program run_round run_rounds run_stage run_stages same same_as_before same_matrix scale scaled seal
-    seed send sent set set_bound set_rank settle settled settled_apart share share_item share_ones shifted
-    side_by_side signed_norm size size_of size_with slot_of solve solve_adjoints solve_again solve_dense
+    refine refine_transposed refined regrow relative release remainder remove remove_cvref repeat reserve residual
+    resize rest rest_of restore restore_item restore_items row row_before row_length row_until rows rows_along
+    run_blocks run_pops run_program run_round run_rounds run_stage run_stages same same_as_before same_matrix scale
+    scaled seal seed send sent set set_bound set_rank settle settled settled_apart share share_item share_ones
+    shifted side_by_side signed_norm size size_of size_with slot_of solve solve_adjoints solve_again solve_dense
     solve_in_doubles solve_linear solve_rest solve_resting solve_side_by_side solve_sparse solve_wide_dense
     solve_with_correction solver_of solves soon sort_by sound span spares spend split spread stage_of stand_still
     start static_assert status_of step step_again stir stop stop_after stop_for_memory stops stretch strides

@@ -53,8 +53,8 @@
 #endif
 
 // What is worth its code wherever it is called: also small functions, which are then not optimised by themselves first.
-#define DYNAGRAD_INLINED __attribute__((always_inline))  // of a lambda
-#define DYNAGRAD_ALWAYS DYNAGRAD_INLINED inline
+#define DYNAGRAD_LAMBDA __attribute__((always_inline))  // of a lambda
+#define DYNAGRAD_ALWAYS DYNAGRAD_LAMBDA inline
 // The same for the calls in one statement: for what is called nowhere else.
 #if defined(__clang__) && __clang_major__ >= 15
 #define DYNAGRAD_ONLY_CALL [[clang::always_inline]]

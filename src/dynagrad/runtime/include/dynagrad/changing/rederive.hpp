@@ -36,10 +36,10 @@ DYNAGRAD_ALWAYS void change_step(P& p, int64_t step, int64_t number, const int32
   using S = typename P::Semiring;
   const int64_t width = P::arity[number];
   p.halt = 0, p.budget = 0;
-  const auto each_mark = [&](auto f) DYNAGRAD_INLINED {
+  const auto each_mark = [&](auto f) DYNAGRAD_LAMBDA {
     for (int64_t m = 0; m < p.marks.size && !p.halt; m++) {
       const Handle h = p.marks[m];
-      p.on_items(table_of(h), [&](auto& table) DYNAGRAD_INLINED { f(table, cell_of(h)); });
+      p.on_items(table_of(h), [&](auto& table) DYNAGRAD_LAMBDA { f(table, cell_of(h)); });
     }
   };
   switch (step) {

@@ -160,7 +160,7 @@ DYNAGRAD_ALWAYS void run_pops(P& p, int64_t started) {
       break;
     }
     const int64_t pops = p.report.pops;
-    Stage::on(p, next, [&]<class T>(T& table, int64_t cell) DYNAGRAD_INLINED {
+    Stage::on(p, next, [&]<class T>(T& table, int64_t cell) DYNAGRAD_LAMBDA {
       if constexpr (Stage::in_rows && T::pops_rows) pop_row(p, table, cell, cells);
       else pop(p, table, cell);
     });
@@ -258,7 +258,7 @@ struct StageList {
 };
 template <class P>
 DYNAGRAD_ALWAYS void open_stages(P& p) {
-  P::Stages::each([&]<class Stage>() DYNAGRAD_INLINED {
+  P::Stages::each([&]<class Stage>() DYNAGRAD_LAMBDA {
     if constexpr (has_agenda<Stage>) open_stage<Stage>(p);
   });
 }

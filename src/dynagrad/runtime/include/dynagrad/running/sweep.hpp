@@ -133,7 +133,7 @@ DYNAGRAD_ALWAYS bool undo_pops(P& p) {
     }
     const Handle h = p.tape.pops[t];
     p.position = (uint32_t)(t + 1 - begin);
-    Stage::on(p, h & ~again, [&](auto& table, int64_t) DYNAGRAD_INLINED { t = undo_at(p, table, h, t); });
+    Stage::on(p, h & ~again, [&](auto& table, int64_t) DYNAGRAD_LAMBDA { t = undo_at(p, table, h, t); });
   }
   return true;
 }
@@ -154,7 +154,7 @@ DYNAGRAD_FIRED void undo_stage(ChartBase* chart) {
       });
     if (p.halt) return;
     if constexpr (has_agenda<Stage>) {
-      if (!Stage::in_rows_back(p, [&]() DYNAGRAD_INLINED { return undo_pops<Stage>(p); })) return;
+      if (!Stage::in_rows_back(p, [&]() DYNAGRAD_LAMBDA { return undo_pops<Stage>(p); })) return;
     }
     undo_begin<Stage>(p);
   }
@@ -261,4 +261,5 @@ void open_adjoints(P& p, bool room) {
 // For an outside value the root's adjoint is one, whatever the root's scale, where values have one.
 template <class P>
 constexpr bool scaled = !P::selective && !P::plain && !posteriors<P>;
+
 }  // namespace dynagrad

@@ -22,7 +22,7 @@ struct Collect : Nothing<Collect<Program, Rule>> {
     int32_t of[Rule::antecedents + 1];
     // nodes get their numbers in the order of the rule
     for (int i = 0; i < Rule::antecedents; i++)
-      found.each([&]<int I, class T>(Nth<I>, T& table, int64_t at) DYNAGRAD_INLINED {
+      found.each([&]<int I, class T>(Nth<I>, T& table, int64_t at) DYNAGRAD_LAMBDA {
         if (I != i) return;
         const int32_t node = collected.node(table.nodes, T::number, at);
         of[i] = Rule::closed[i] ? collected.side(node) : collected.open(node);

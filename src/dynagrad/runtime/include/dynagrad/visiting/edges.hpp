@@ -23,7 +23,7 @@ struct Edges : Nothing<Edges<Program, ordered>> {
       return;
     }
     block.edge(from, head);
-    found.each([&]<int I, class T>(Nth<I>, T& other, int64_t cell) DYNAGRAD_INLINED {
+    found.each([&]<int I, class T>(Nth<I>, T& other, int64_t cell) DYNAGRAD_LAMBDA {
       if constexpr (T::stage == Head::stage)
         if (const uint32_t node = grown(other.node, cell, 0u); block.has(node)) block.edge(node, head);
     });

@@ -72,7 +72,7 @@ struct ForwardProduct {
   DYNAGRAD_ALWAYS bool first_time() const { return begun.first; }
   DYNAGRAD_ALWAYS auto begin() const {
     const auto product = with_constants<constants>(Product<S, of_logs<S> ? 2 : 0>{}, rule.at);
-    return Multiplied<ForwardProduct, kind<decltype(product)>>{{}, *this, product};
+    return Multiplied<ForwardProduct, remove_cvref<decltype(product)>>{{}, *this, product};
   }
 };
 
@@ -124,7 +124,7 @@ struct ForwardValue : Computes<ForwardValue<P, Rule, again>, P, Rule, Begun<type
     auto& moving = Head::Stage::moving(p, table);
     if (__builtin_expect(moving.watch != moving.tracing, 1)) return;
     const Handle head = handle(table.number, cell_for(table, a...));
-    link.each([&]<class One>(const One& one) DYNAGRAD_INLINED {
+    link.each([&]<class One>(const One& one) DYNAGRAD_LAMBDA {
       if constexpr (stage_of<typename One::Table>() == Head::stage) moving.trace(head, handle(one.table.number, one.at));
     });
   }
@@ -134,7 +134,7 @@ struct ForwardValue : Computes<ForwardValue<P, Rule, again>, P, Rule, Begun<type
     if (__builtin_expect(isfinite(S::primal(x)), 1)) return;
     uint8_t& flags = grown(table.excused, cell_for(table, a...), (uint8_t)0);
     bool right = false, within = false, all_finite = true;
-    link.each([&]<class One>(const One& one) DYNAGRAD_INLINED {
+    link.each([&]<class One>(const One& one) DYNAGRAD_LAMBDA {
       using T = typename One::Table;
       if constexpr (One::weighs) {
         if (isfinite(S::primal(one.x))) return;

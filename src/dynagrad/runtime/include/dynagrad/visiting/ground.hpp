@@ -55,7 +55,7 @@ struct Ground : Computes<Ground<P, Rule>, P, Rule, Begun<typename P::Semiring::V
     } else if constexpr (!P::plain) {
       uint32_t of[Head::Stage::unknowns];
       int n = 0;
-      link.each([&]<class One>(const One& one) DYNAGRAD_INLINED {
+      link.each([&]<class One>(const One& one) DYNAGRAD_LAMBDA {
         if constexpr (One::may_be_unknown) of[n++] = one.number;
       });
       while (n < Head::Stage::unknowns) of[n++] = unsolved;
@@ -64,14 +64,14 @@ struct Ground : Computes<Ground<P, Rule>, P, Rule, Begun<typename P::Semiring::V
       }
       system.add(head, link.product.settled(), of);
     } else {
-      const auto term = [&]<int... I>(Value weight, Places<I...>) DYNAGRAD_INLINED {
-        const auto known = [&](const auto& one) DYNAGRAD_INLINED -> Value { return one.number == unsolved ? one.x : S::one(); };
+      const auto term = [&]<int... I>(Value weight, Places<I...>) DYNAGRAD_LAMBDA {
+        const auto known = [&](const auto& one) DYNAGRAD_LAMBDA -> Value { return one.number == unsolved ? one.x : S::one(); };
         ((weight = S::times(weight, known(link.link(nth<I>)))), ...);
         uint32_t of[Head::Stage::unknowns + 1] = {link.link(nth<I>).number...};
         for (int n = sizeof...(I); n < Head::Stage::unknowns; n++) of[n] = unsolved;
         system.add(head, weight, of);
       };
-      const bool fine = Base::template with_values<false>(link, [&](const auto&... v) DYNAGRAD_INLINED { return Rule::terms(p, term, v...); });
+      const bool fine = Base::template with_values<false>(link, [&](const auto&... v) DYNAGRAD_LAMBDA { return Rule::terms(p, term, v...); });
       if (!fine && !p.halt) p.fail(function_failed, table.number, cell);
     }
   }
@@ -84,7 +84,7 @@ struct Ground : Computes<Ground<P, Rule>, P, Rule, Begun<typename P::Semiring::V
   // A user's times need not commute: the products before and after the unknown.
   template <class System, class Link>
   DYNAGRAD_ALWAYS void add_sides(System& system, uint32_t head, const Link& link) const {
-    const auto factor = [&](auto n) DYNAGRAD_INLINED { return this->factor(link, n); };
+    const auto factor = [&](auto n) DYNAGRAD_LAMBDA { return this->factor(link, n); };
     if constexpr (Link::unknowns == 0) {
       system.add(head, product_of<S>(Factors{}, factor), S::one(), unsolved);
     } else {
@@ -92,7 +92,7 @@ struct Ground : Computes<Ground<P, Rule>, P, Rule, Begun<typename P::Semiring::V
       const auto right = product_of<S>(beside<false>(link, Places<>{}, Factors{}), factor);
       uint32_t of = unsolved;
       Value x;
-      link.each([&]<class One>(const One& one) DYNAGRAD_INLINED {
+      link.each([&]<class One>(const One& one) DYNAGRAD_LAMBDA {
         if constexpr (One::may_be_unknown) of = one.number, x = one.x;
       });
       if (of == unsolved) system.add(head, S::times(S::times(left, x), right), S::one(), unsolved);
@@ -112,15 +112,15 @@ struct Ground : Computes<Ground<P, Rule>, P, Rule, Begun<typename P::Semiring::V
   template <int I, class Link>
   static constexpr bool is_unknown_factor() {
     if constexpr (I < 0) return false;
-    else return kind<decltype(((const Link*)nullptr)->link(nth<I>))>::may_be_unknown;
+    else return remove_cvref<decltype(((const Link*)nullptr)->link(nth<I>))>::may_be_unknown;
   }
   // The log of the weight of an instance whose only unknown is its own head.
   template <class Link>
   DYNAGRAD_ALWAYS double log_of(const Link& link) const {
     double log = 0;
-    [&]<int... I>(Places<I...>) DYNAGRAD_INLINED {
-      ([&]() DYNAGRAD_INLINED { if constexpr (I < 0) log += p.weight_log[this->rule.at + ~I - p.weight.data]; }(), ...);
-      ([&]() DYNAGRAD_INLINED { if constexpr (I >= 0) log += log_at(link.link(nth<I>)); }(), ...);
+    [&]<int... I>(Places<I...>) DYNAGRAD_LAMBDA {
+      ([&]() DYNAGRAD_LAMBDA { if constexpr (I < 0) log += p.weight_log[this->rule.at + ~I - p.weight.data]; }(), ...);
+      ([&]() DYNAGRAD_LAMBDA { if constexpr (I >= 0) log += log_at(link.link(nth<I>)); }(), ...);
     }(Factors{});
     return log;
   }

@@ -181,7 +181,7 @@ struct ReverseProduct {
   DYNAGRAD_ALWAYS bool first_time() const { return begun.first; }
   DYNAGRAD_ALWAYS auto begin() const {
     const auto product = with_constants<constants>(Product<S, posteriors<P> ? 1 : 0>{}, rule.at);
-    return Chained<ReverseProduct, Unchained, false, kind<decltype(product)>>{{}, *this, unchained, nullptr, {}, product};
+    return Chained<ReverseProduct, Unchained, false, remove_cvref<decltype(product)>>{{}, *this, unchained, nullptr, {}, product};
   }
   template <class Link>
   DYNAGRAD_ALWAYS bool value_of(const Link& link, Value& x) const {
@@ -245,7 +245,7 @@ struct ReverseValue
     bool fine = true;
     if (Goes::adjoint_of(*this, link, table, to, g, fine)) {
       if constexpr (P::plain) fine = spread<Head>(link, g);
-      else link.each([&]<class One>(const One& one) DYNAGRAD_INLINED {
+      else link.each([&]<class One>(const One& one) DYNAGRAD_LAMBDA {
         if constexpr (One::has_bar) one.bar = P::Back::gather(one.bar, part_of<One::place>(link, g));
       });
     }
@@ -257,7 +257,7 @@ struct ReverseValue
   template <int I, class Link>
   DYNAGRAD_ALWAYS Adjoint part_of(const Link& link, const Adjoint& g) const {
     if constexpr (P::times_adds) return g;  // every partial derivative of a sum is one
-    else return P::Back::scale(g, product_of<S>(all_but<I>(Places<>{}, typename Rule::Factors{}), [&](auto n) DYNAGRAD_INLINED { return this->factor(link, n); }));
+    else return P::Back::scale(g, product_of<S>(all_but<I>(Places<>{}, typename Rule::Factors{}), [&](auto n) DYNAGRAD_LAMBDA { return this->factor(link, n); }));
   }
   // The adjoint of a value that functions make, times its partial derivatives.
   template <class Head, class Link>
@@ -269,8 +269,8 @@ struct ReverseValue
   }
   template <bool before, class Link>
   DYNAGRAD_ALWAYS bool add_partials(const Link& link, const Adjoint& g) const {
-    return Base::template with_values<before>(link, [&](const auto&... v) DYNAGRAD_INLINED {
-      return [&]<int... J>(Places<J...>) DYNAGRAD_INLINED {
+    return Base::template with_values<before>(link, [&](const auto&... v) DYNAGRAD_LAMBDA {
+      return [&]<int... J>(Places<J...>) DYNAGRAD_LAMBDA {
         return Rule::partials(p, g, v..., bar_of<before>(link.link(nth<J>))...);
       }(typename Rule::Partials{});
     });

@@ -166,7 +166,7 @@ struct Bare<const T> : Bare<T> {};
 template <class T>
 struct Bare<T&> : Bare<T> {};
 template <class T>
-using kind = typename Bare<T>::type;  // of a link
+using remove_cvref = typename Bare<T>::type;
 
 // An antecedent that is found: the item, or the fact, at a place of a table, and its value; in the one that was found
 // before. `drives` says whether the nest began with it. What is found next, the root makes a link of.
@@ -220,7 +220,7 @@ struct Kept : Told<Link> {
   // The value of an antecedent, now or before the update of the driver.
   template <bool before, int J>
   DYNAGRAD_ALWAYS const auto& value(Nth<J> n) const {
-    if constexpr (before && kind<decltype(link(n))>::drives) return *root.begun.old;
+    if constexpr (before && remove_cvref<decltype(link(n))>::drives) return *root.begun.old;
     else return link(n).x;
   }
   template <class F>
@@ -270,8 +270,8 @@ struct Computes {
   template <bool before = false, class Link>
   DYNAGRAD_ALWAYS bool value_of(const Link& link, Value& x) const {
     if constexpr (computed<P> == Computed::by_functions)
-      return with_values<before>(link, [&](const auto&... v) DYNAGRAD_INLINED { return Rule::value(p, x, v...); });
-    else x = product_of<S>(Factors{}, [&](auto n) DYNAGRAD_INLINED { return factor(link, n); });
+      return with_values<before>(link, [&](const auto&... v) DYNAGRAD_LAMBDA { return Rule::value(p, x, v...); });
+    else x = product_of<S>(Factors{}, [&](auto n) DYNAGRAD_LAMBDA { return factor(link, n); });
     return true;
   }
   // Whether what an update sends is the difference of two values: sums without a semiring, whose rules are not linear.
@@ -292,7 +292,7 @@ struct Computes {
   // f(the value of each factor)
   template <bool before, class Link, class F>
   static DYNAGRAD_ALWAYS auto with_values(const Link& link, F&& f) {
-    return [&]<int... I>(Places<I...>) DYNAGRAD_INLINED { return f(link.template value<before>(nth<I>)...); }(Factors{});
+    return [&]<int... I>(Places<I...>) DYNAGRAD_LAMBDA { return f(link.template value<before>(nth<I>)...); }(Factors{});
   }
   template <class Link, int I>
   DYNAGRAD_ALWAYS Value factor(const Link& link, Nth<I> n) const {

@@ -1,19 +1,8 @@
-"""The tape in a generated class, and the arrays of adjoints that backward joins read.
-
-The pass itself, which fills the arrays, is in `running/sweep.hpp`.
-"""
+"""The tape in a generated class; the pass that goes back over it is in `running/sweep.hpp`."""
 
 from __future__ import annotations
 
-from ....plan.model import Plan, TableLayout
-from ....plan.traits import keeps_updates
 from ..context import ClassContext
-from ..scope import Names
-
-
-def update_adjoint(plan: Plan, names: Names, table: TableLayout) -> str:
-    """The array of the adjoints of updates to a table's items."""
-    return f"{names.table[table.key]}.{'ga' if keeps_updates(plan, table) else 'g'}"
 
 
 def write_tape(context: ClassContext) -> None:
